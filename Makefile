@@ -1,0 +1,49 @@
+# Two commands for a fresh machine with Python 3.11 or newer, make and a package index:
+#   make run    environment, dependencies, then the adapter learner over the generated stream
+#   make test   environment, dependencies, every test
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test check lock clean
+
+run: $(VENV)/.run
+	$(BIN)/python run_stream.py learner=adapter
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/basedpyright
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else \
+	f"Python 3.11 or newer is needed, {sys.executable} is {v.major}.{v.minor}: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: requirements.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	@touch $@
+
+# Write the exact versions of a fresh environment; run the checks and the tests before committing.
+lock:
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet torch==2.13.0 .
+	$(BIN)/python -m pip freeze --exclude task-stream-simulator | sed 's/+cpu$$//' > requirements.lock
+	$(BIN)/python -m pip install --quiet -r requirements.lock --group dev
+	$(BIN)/python -m pip freeze --exclude task-stream-simulator | sed 's/+cpu$$//' > requirements-dev.lock
+	$(BIN)/python -m pip uninstall --quiet --yes task-stream-simulator
+	rm -rf build *.egg-info
+	@touch $(VENV)/.run $(VENV)/.dev
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache build *.egg-info

@@ -1,0 +1,1 @@
+"""Reads run folders: tables that compare runs, and figures. Needs no torch."""

@@ -1,0 +1,83 @@
+"""Run one learner over one stream of tasks: ``python run_stream.py learner=adapter``.
+
+Hydra composes the configuration from conf/ and the command line. A mistake in it is answered in
+one line, with exit code 2, before anything is written.
+"""
+
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from stream import composition
+from stream.config import RunConfig
+from stream.display import Display
+from stream.errors import IsolationError, TrainingDivergedError, UserError
+from stream.learners import LEARNERS
+from stream.orchestrator import run_stream
+from stream.tasks.sequence import DATA
+from stream.tracking import TRACKERS
+
+CONF = Path(__file__).parent / "conf"
+EXIT_FAILED, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
+
+
+@hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")
+def job(composed: DictConfig) -> float | None:
+    """Run what was composed; returns the average score, for sweepers."""
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    try:
+        return _run(composition.to_objects(composed), folder)
+    except (UserError, TrainingDivergedError, IsolationError) as error:
+        if HydraConfig.get().mode == RunMode.MULTIRUN:
+            raise
+        code = EXIT_USER if isinstance(error, UserError) else EXIT_FAILED
+        _stop(f"{_one_line(error)}{_kept(folder)}", code)
+    except KeyboardInterrupt:
+        _stop(f"interrupted{_kept(folder)}", EXIT_INTERRUPTED)
+
+
+def _run(config: RunConfig, folder: Path) -> float | None:
+    """Open the display and the tracker, and run."""
+    with Display(Console(), folder) as display, config.tracking as tracker:
+        results = run_stream(config, folder, tracker=tracker, display=display)
+    return results["metrics"]["average_score"]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Check the command line, then hand it to Hydra."""
+    composition.register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    OmegaConf.register_new_resolver("token", lambda: secrets.token_hex(2), use_cache=True)
+    try:
+        composition.check_command_line(CONF, arguments)
+    except UserError as error:
+        _stop(_one_line(error), EXIT_USER)
+    job()
+
+
+def _kept(folder: Path) -> str:
+    """Say where the finished rows are, if there are any."""
+    written = folder / "results.json"
+    return f" (rows finished so far are in {written}, status: partial)" if written.exists() else ""
+
+
+def _one_line(error: BaseException) -> str:
+    """Return a message without line breaks."""
+    return " ".join(str(error).split())
+
+
+def _stop(message: str, code: int) -> Any:
+    """Print one line to the error stream and exit."""
+    print(f"error: {message}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Feed a stream of text classification tasks to a learner and measure every cell."""

@@ -1,0 +1,179 @@
+"""From conf/ and the command line to a typed `RunConfig`; Hydra's complaints become one line."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from stream.config import BackboneConfig, RunConfig
+from stream.errors import UserError, require, unknown
+
+CONFIG_NAME = "config"
+# Hydra's own commands: nothing is run, so there is nothing to check.
+_SHOWS_ONLY = ("--help", "-h", "--hydra-help", "--version", "--cfg", "-c", "--info", "-i")
+_SHOWS_ONLY += ("--shell-completion", "-sc", "--experimental-rerun")
+
+
+def register(groups: Mapping[str, Mapping[str, type]]) -> None:
+    """Put the run's schema and each group's dataclasses (learner, data, tracking) in the store."""
+    store = ConfigStore.instance()
+    store.store(name="run_schema", node=RunConfig)
+    store.store(group="backbone", name="backbone_schema", node=BackboneConfig)
+    for group, members in groups.items():
+        for name, schema in members.items():
+            store.store(group=group, name=name, node=schema)
+
+
+def to_objects(composed: DictConfig) -> RunConfig:
+    """Return the typed objects of a composed configuration.
+
+    Raises:
+        UserError: a value that the dataclass refuses, or a missing one.
+    """
+    try:
+        config = OmegaConf.to_object(composed)
+    except MissingMandatoryValue as error:
+        raise UserError(f"{error.full_key} is needed: give {error.full_key}=VALUE") from error
+    except OmegaConfBaseException as error:
+        raise UserError(str(error)) from error
+    assert isinstance(config, RunConfig)
+    return config
+
+
+def compose_run(folder: Path, overrides: Sequence[str]) -> tuple[RunConfig, Path]:
+    """Compose one run from a folder of YAML and overrides; return it and its run folder.
+
+    Raises:
+        UserError: an unknown name, option or value, with the valid choices.
+    """
+    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), _complaints():
+        composed = compose(CONFIG_NAME, list(overrides), return_hydra_config=True)
+        HydraConfig.instance().set_config(composed)
+        run_folder = Path(composed.hydra.run.dir)
+    OmegaConf.set_struct(composed, False)  # noqa: FBT003 - omegaconf's signature
+    composed.pop("hydra")
+    _refuse_additions(composed)
+    return to_objects(composed), run_folder
+
+
+def _refuse_additions(node: DictConfig, path: str = "") -> None:
+    """Refuse settings that no dataclass knows; only ``+name=value`` can bring them in."""
+    schema = OmegaConf.get_type(node)
+    known = [f"{path}{f.name}" for f in fields(schema)] if is_dataclass(schema) else None
+    for key in node:
+        name = f"{path}{key}"
+        if known is not None and name not in known:
+            raise unknown("setting", name, known)
+        if not OmegaConf.is_missing(node, key) and isinstance(node[key], DictConfig):
+            _refuse_additions(node[key], f"{name}.")
+
+
+def check_command_line(folder: Path, arguments: Sequence[str]) -> None:
+    """Refuse a command line that cannot run, before anything is written.
+
+    In a multirun, every value of every sweep is tried once.
+
+    Raises:
+        UserError: what is wrong, with the valid choices.
+    """
+    if any(a.startswith(flag) for a in arguments for flag in _SHOWS_ONLY if a.startswith("-")):
+        return
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--multirun", "-m", action="store_true")
+    parser.add_argument("--config-dir", "-cd")
+    known, rest = parser.parse_known_args(list(arguments))
+    texts = [text for text in rest if not text.startswith("-")]
+    if known.config_dir is not None:
+        extra = Path(known.config_dir).expanduser()
+        require(extra.is_dir(), f"--config-dir {known.config_dir}: no such folder")
+        texts.append(f"hydra.searchpath=['file://{extra.resolve()}']")
+    with _complaints():
+        overrides = OverridesParser.create().parse_overrides(texts)
+    sweeps = [override for override in overrides if override.is_sweep_override()]
+    require(
+        known.multirun or not sweeps,
+        "several values in " + ", ".join(str(o.input_line) for o in sweeps) + " need -m (multirun)",
+    )
+    for chosen in _trials(overrides):
+        _, run_folder = compose_run(folder, chosen)
+        require(
+            known.multirun or not _has_files(run_folder),
+            f"the run folder {run_folder} is not empty; choose another hydra.run.dir",
+        )
+
+
+def _trials(overrides: Sequence[Override]) -> Iterator[list[str]]:
+    """Yield overrides without sweeps, so that each value of each sweep is in one of them."""
+    values = [_values(override) for override in overrides]
+    yield [choices[0] for choices in values]
+    for position, choices in enumerate(values):
+        for choice in choices[1:]:
+            yield [choice if i == position else v[0] for i, v in enumerate(values)]
+
+
+def _values(override: Override) -> list[str]:
+    """Return an override once for each of its values."""
+    if not override.is_sweep_override():
+        assert override.input_line is not None
+        return [override.input_line]
+    with _complaints():
+        return [f"{override.get_key_element()}={v}" for v in override.sweep_string_iterator()]
+
+
+def _has_files(folder: Path) -> bool:
+    """Whether something is in the folder."""
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _members(group: str) -> list[str]:
+    """Return the choices of a group: in the store, and in the folders of the last composition."""
+    loader = GlobalHydra.instance().config_loader()
+    return sorted(loader.get_group_options(group))
+
+
+@contextmanager
+def _complaints() -> Iterator[None]:
+    """Turn what Hydra and OmegaConf raise into one `UserError` with the nearest valid choice."""
+    try:
+        yield
+    except MissingConfigException as error:
+        group, _, name = (error.missing_cfg_file or "").rstrip("/").rpartition("/")
+        if not group:
+            raise unknown(name, "", _members(name)) from error
+        raise unknown(group, name, _members(group)) from error
+    except OverrideParseException as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"cannot read {error.override!r} on the command line: {reason}") from error
+    except (HydraException, OmegaConfBaseException) as error:
+        cause: Any = error
+        while cause is not None and not isinstance(cause, OmegaConfBaseException):
+            cause = cause.__cause__
+        raise _setting_error(error, cause) from error
+
+
+def _setting_error(error: Exception, cause: OmegaConfBaseException | None) -> UserError:
+    """Name the setting that is wrong, and its siblings if there is no such setting."""
+    parent = getattr(cause, "parent_node", None)
+    schema = OmegaConf.get_type(parent) if parent is not None else None
+    key = getattr(cause, "full_key", None)
+    is_unknown = schema is not None and is_dataclass(schema) and key is not None
+    names = [f.name for f in fields(schema)] if is_unknown and schema is not None else []
+    last = str(key).rpartition(".")[2]
+    if is_unknown and last not in names:
+        return unknown(
+            "setting", key, [f"{str(key).rpartition('.')[0]}.{n}".strip(".") for n in names]
+        )
+    first_line = str(cause or error).strip().splitlines()[0]
+    return UserError(f"{key}: {first_line}" if key else " ".join(str(error).split()))

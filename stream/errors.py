@@ -1,0 +1,45 @@
+"""The errors that a person can cause or meet; the command line turns each into one line."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """A mistake in what the user asked for. Says the value found and the valid choices."""
+
+
+class TrainingDivergedError(RuntimeError):
+    """A non-finite loss. Names the task, the step and the learning rate."""
+
+
+class IsolationError(RuntimeError):
+    """A learner that promises perfect memory changed what serves an earlier task."""
+
+
+def unknown(what: str, value: object, choices: Iterable[str]) -> UserError:
+    """Build the error for a name that does not exist, with its nearest match.
+
+    Args:
+        what: the kind of thing named, such as ``"task"``.
+        value: the name that was given.
+        choices: every valid name.
+    """
+    names = list(choices)
+    near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(names) or "none"
+    return UserError(f"unknown {what} {value!r}.{hint} Valid: {listed}")
+
+
+def choose(what: str, value: str, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``choices``; raise `UserError` otherwise."""
+    names = list(choices)
+    if value not in names:
+        raise unknown(what, value, names)
+    return value
+
+
+def require(condition: bool, message: str) -> None:  # noqa: FBT001 - reads as a sentence
+    """Raise `UserError` with ``message`` unless ``condition`` holds."""
+    if not condition:
+        raise UserError(message)

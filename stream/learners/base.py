@@ -1,0 +1,165 @@
+"""The learner: a dataclass whose fields are its hyperparameters, and few hooks with defaults.
+
+A constructor stores hyperparameters and does nothing else; state appears in `begin_stream`. The
+default hooks describe plain training of whatever `trains` names, with one head a task.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from stream.errors import require
+from stream.memory import ReplayMemory
+from stream.models.bank import TaskBank
+from stream.models.heads import TaskModel, batch_loss
+from stream.tasks.batches import Batch, collate, training_rows
+from stream.tasks.task import Task
+from stream.training import Epoch
+
+
+@dataclass
+class Learner:
+    """What the orchestrator and the training loop ask of a method.
+
+    State after `begin_stream`: ``model``, ``bank`` (what each task owns of the encoder), ``seed``,
+    ``pad_id`` and ``learned`` (the tasks so far, in order).
+    """
+
+    lr: float = 5e-5
+
+    promises_memory: ClassVar[bool] = False
+    """Learning a task changes no byte of what serves an earlier one."""
+
+    def __post_init__(self) -> None:
+        """Refuse a learning rate that cannot learn."""
+        require(self.lr > 0, f"learner.lr must be positive, got {self.lr}")
+
+    @property
+    def name(self) -> str:
+        """The method's name: that of its file."""
+        return type(self).__module__.rpartition(".")[2]
+
+    # What a method is made of.
+
+    def trains(self, name: str) -> bool:
+        """Whether learning changes the encoder's parameter ``name``."""
+        raise NotImplementedError
+
+    def owns(self, name: str) -> bool:
+        """Whether each task has its own copy of the encoder's parameter ``name``."""
+        return self.promises_memory and self.trains(name)
+
+    def trains_head(self, name: str, task: Task) -> bool:
+        """Whether learning ``task`` changes the head of the task called ``name``."""
+        return name == task.name
+
+    def first_values(self, task: Task) -> dict[str, torch.Tensor]:
+        """Return the values with which ``task`` starts to learn what it owns of the encoder."""
+        del task
+        return self.bank.first
+
+    # Hooks, in the order in which they are called.
+
+    def begin_stream(self, model: TaskModel, *, seed: int, pad_id: int) -> None:
+        """Take the model; mark what is trained and what each task owns."""
+        self.model = model
+        self.seed = seed
+        self.pad_id = pad_id
+        self.learned: list[Task] = []
+        encoder = model.encoder
+        for name, parameter in encoder.named_parameters():
+            parameter.requires_grad_(encoder.reads(name) and self.trains(name))
+        names = [name for name, _ in encoder.named_parameters()]
+        self.bank = TaskBank(encoder, [n for n in names if encoder.reads(n) and self.owns(n)])
+
+    def begin_task(self, task: Task) -> None:
+        """Add the task's head and give the task its first values."""
+        self.model.add_head(task)
+        for name, head in self.model.heads.items():
+            head.requires_grad_(self.trains_head(name, task))
+        self.bank.start(task.name, self.first_values(task))
+
+    def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
+        """Yield the batches of one epoch."""
+        for rows in training_rows(task, epoch.batch_size, self.seed, epoch.index):
+            yield collate([(task, task.split("train"), rows)], self.pad_id)
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """Return the loss of one batch, a scalar."""
+        return batch_loss(batch, self.model(batch))
+
+    def after_backward(self) -> None:
+        """Change gradients before they are clipped and applied."""
+
+    def after_step(self, batch: Batch) -> None:
+        """See the batch that was just learned."""
+
+    def end_task(self, task: Task) -> None:
+        """Keep what serves the task from now on."""
+        self.bank.store(task.name)
+        self.learned.append(task)
+
+    @contextmanager
+    def serving(self, task: Task) -> Iterator[None]:
+        """Serve ``task`` inside the block, learned or not; nothing is changed afterwards."""
+        self.model.add_head(task)
+        if self.bank.active == task.name:
+            yield
+            return
+        values = self.bank.tensors(task.name)
+        with self.bank.holding(self.first_values(task) if values is None else values):
+            yield
+
+    def predict(self, batch: Batch) -> torch.Tensor:
+        """Return the logits [B, K] of a batch of the one task that is being served."""
+        (logits,) = self.model(batch)
+        return logits
+
+    # What is kept.
+
+    def trained_parameters(self) -> dict[str, torch.nn.Parameter]:
+        """Return what the optimizer may change now, by name."""
+        return {n: p for n, p in self.model.named_parameters() if p.requires_grad}
+
+    def served_state(self, task: str) -> dict[str, torch.Tensor]:
+        """Return exactly the tensors that a prediction for ``task`` reads, by name.
+
+        Raises:
+            KeyError: ``task`` was not learned.
+        """
+        private = self.bank.tensors(task)
+        if private is None:
+            raise KeyError(f"task {task!r} was not learned")
+        encoder = self.model.encoder
+        state = {
+            f"encoder.{name}": private.get(name, parameter)
+            for name, parameter in encoder.named_parameters()
+            if encoder.reads(name)
+        }
+        return {**state, **self.model.head_state(task)}
+
+    def training_state(self) -> dict[str, torch.Tensor]:
+        """Return what only learning the next task needs, by name.
+
+        Here: the pretrained values of what tasks own, and the parts of the encoder that no
+        prediction reads. So a learner that keeps the pretrained encoder counts it whole.
+        """
+        encoder = self.model.encoder
+        idle = {
+            f"encoder.{name}": parameter
+            for name, parameter in encoder.named_parameters()
+            if not encoder.reads(name)
+        }
+        first = {f"first.{n}": t for n, t in self.bank.first.items() if n in encoder.pretrained}
+        return {**idle, **first}
+
+    def stored_states(self, tasks: Sequence[Task]) -> list[dict[str, torch.Tensor]]:
+        """Return all that must be stored to serve ``tasks`` and to learn the next one."""
+        return [*(self.served_state(task.name) for task in tasks), self.training_state()]
+
+    def buffer(self) -> ReplayMemory | None:
+        """Return the remembered examples, if the method keeps any."""
+        return None

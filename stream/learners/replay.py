@@ -1,0 +1,85 @@
+"""Multi-task replay: each step mixes remembered examples of earlier tasks into the new batch.
+
+Experience replay (Rolnick et al. 2019, arXiv 1811.11682) with one head a task; the loss is the
+mean over all examples of the step. Earlier tasks are drawn with probability proportional to
+N_i ** alpha, N_i the training rows of task i: alpha 0 ``uniform``, 1 ``proportional``, 1/2
+``sqrt``; ``annealed`` falls with the epoch e of E, alpha = 1 - 0.8 (e - 1) / (E - 1) (Stickland &
+Murray 2019, arXiv 1902.02671, section 3.2), here within each task of the stream.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream.errors import choose, require
+from stream.learners.base import Learner
+from stream.memory import ReplayMemory
+from stream.models.heads import TaskModel
+from stream.seeding import numpy_generator
+from stream.tasks.batches import Batch, collate, training_rows
+from stream.tasks.task import Task
+from stream.training import Epoch
+
+SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
+
+
+@dataclass
+class Replay(Learner):
+    """Fine-tune the whole encoder, and ``replayed`` remembered examples with every step.
+
+    ``budget`` is the examples kept of each task, or ``all``.
+    """
+
+    lr: float = 5e-5
+    budget: int | str = 50
+    replayed: int = 16
+    sampling: str = "uniform"
+
+    def __post_init__(self) -> None:
+        """Refuse budgets that are neither a positive number nor ``all``."""
+        super().__post_init__()
+        valid = self.budget == "all" or (isinstance(self.budget, int) and self.budget >= 1)
+        require(valid, f"learner.budget must be at least 1, or all; got {self.budget!r}")
+        require(self.replayed >= 1, f"learner.replayed must be at least 1, got {self.replayed}")
+        choose("learner.sampling", self.sampling, SAMPLING)
+
+    def trains(self, name: str) -> bool:
+        """Everything."""
+        del name
+        return True
+
+    def trains_head(self, name: str, task: Task) -> bool:
+        """The heads of all tasks met so far."""
+        return name == task.name or any(name == earlier.name for earlier in self.learned)
+
+    def begin_stream(self, model: TaskModel, *, seed: int, pad_id: int) -> None:
+        """Start with an empty memory."""
+        super().begin_stream(model, seed=seed, pad_id=pad_id)
+        limit = None if self.budget == "all" else int(self.budget)
+        self._memory = ReplayMemory(limit, seed)
+
+    def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
+        """Yield the new task's batches, each with examples of earlier tasks behind it."""
+        generator = numpy_generator(self.seed, "replay", task.name, epoch.index)
+        weights = self._weights(epoch)
+        for rows in training_rows(task, epoch.batch_size, self.seed, epoch.index):
+            remembered = self._memory.draw(self.replayed, weights, generator)
+            yield collate([(task, task.split("train"), rows), *remembered], self.pad_id)
+
+    def _weights(self, epoch: Epoch) -> np.ndarray:
+        """Return the probability of each earlier task, in the order learned."""
+        progress = epoch.index / max(epoch.count - 1, 1)
+        alpha = {"uniform": 0.0, "proportional": 1.0, "sqrt": 0.5, "annealed": 1 - 0.8 * progress}
+        sizes = np.array([len(task.split("train")) for task in self.learned], np.float64)
+        weights = sizes ** alpha[self.sampling]
+        return weights / weights.sum() if len(weights) else weights
+
+    def end_task(self, task: Task) -> None:
+        """Remember examples of the task."""
+        super().end_task(task)
+        self._memory.remember(task)
+
+    def buffer(self) -> ReplayMemory:
+        """Return the memory."""
+        return self._memory

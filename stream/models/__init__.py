@@ -1,0 +1,1 @@
+"""Models: the pretrained encoder, the tasks' heads, adapters, and private tensors of tasks."""

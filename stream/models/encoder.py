@@ -1,0 +1,196 @@
+"""The pretrained encoder: loading, checking, and where its sub-layers are.
+
+B examples, L tokens, D width.
+"""
+
+import hashlib
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from stream.config import BackboneConfig
+from stream.errors import UserError, require
+from stream.tasks.batches import Batch
+
+
+@dataclass(frozen=True)
+class SubLayer:
+    """A place for an adapter: the module whose ``dropout`` ends a projection.
+
+    Attributes:
+        layer: index of the Transformer layer.
+        position: ``attention`` or ``feedforward``.
+        owner: the module that holds ``dropout`` and ``LayerNorm``.
+    """
+
+    layer: int
+    position: str
+    owner: nn.Module
+
+
+class Encoder(nn.Module):
+    """A post-LayerNorm encoder of the BERT family, from token ids to one vector a text."""
+
+    def __init__(self, body: nn.Module, pooling: str = "cls"):
+        super().__init__()
+        self.body = body
+        self.pooling = pooling
+        config: Any = body.config
+        self.width = int(config.hidden_size)
+        self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
+        # What came with the encoder; modules that a method adds later are not among them.
+        self.pretrained = frozenset(name for name, _ in self.named_parameters())
+        require(
+            pooling != "pooler" or getattr(body, "pooler", None) is not None,
+            f"backbone.pooling=pooler: {type(body).__name__} has no pooler; use cls or mean",
+        )
+
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """Return one vector a text, [B, D]."""
+        types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
+        output = self.body(input_ids=batch.input_ids, attention_mask=batch.attention_mask, **types)
+        if self.pooling == "pooler":
+            return output.pooler_output
+        hidden = output.last_hidden_state  # [B, L, D]
+        if self.pooling == "cls":
+            return hidden[:, 0]
+        mask = batch.attention_mask[..., None].to(hidden.dtype)
+        return (hidden * mask).sum(1) / mask.sum(1)
+
+    def reads(self, name: str) -> bool:
+        """Whether a prediction reads the parameter ``name``: the pooler may be idle."""
+        return self.pooling == "pooler" or not name.startswith("body.pooler.")
+
+    def layers(self) -> list[nn.Module]:
+        """Return the Transformer layers."""
+        inner: Any = self.body
+        return list(inner.encoder.layer)
+
+    def sublayers(self) -> list[SubLayer]:
+        """Return both adapter places of every layer, attention before feed-forward.
+
+        Raises:
+            UserError: a layer without exactly two sub-layers that end in dropout and LayerNorm.
+        """
+        found = []
+        for index, layer in enumerate(self.layers()):
+            owners = [
+                module
+                for module in layer.modules()
+                if isinstance(getattr(module, "LayerNorm", None), nn.LayerNorm)
+                and isinstance(getattr(module, "dropout", None), nn.Module)
+            ]
+            require(
+                len(owners) == 2,
+                f"{type(self.body).__name__}: layer {index} has {len(owners)} sub-layers that end "
+                "in dropout and LayerNorm; adapters need a post-LayerNorm encoder of the BERT "
+                "family (BERT, RoBERTa, ELECTRA, MPNet), which has 2",
+            )
+            positions = ("attention", "feedforward")
+            found += [SubLayer(index, *pair) for pair in zip(positions, owners, strict=True)]
+        return found
+
+    def layernorm_names(self) -> set[str]:
+        """Return the names of every LayerNorm's scale and shift, the embedding's included."""
+        return {
+            f"{name}.{parameter}"
+            for name, module in self.named_modules()
+            if isinstance(module, nn.LayerNorm)
+            for parameter, _ in module.named_parameters()
+        }
+
+    def num_parameters(self) -> int:
+        """Return the parameters of the whole encoder, an idle pooler included."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def num_layer_parameters(self) -> int:
+        """Return the parameters of the Transformer layers, without embeddings and pooler."""
+        return sum(p.numel() for layer in self.layers() for p in layer.parameters())
+
+
+def locate(config: BackboneConfig) -> str:
+    """Return what transformers loads from: a folder's path, or an id on the hub.
+
+    Raises:
+        UserError: a package that is not installed, or a folder that is not there.
+    """
+    location = config.location or ""
+    if config.origin == "package":
+        package = importlib.util.find_spec(location)
+        require(
+            package is not None and package.origin is not None,
+            f"backbone {config.name!r}: the package {location!r} is not installed",
+        )
+        assert package is not None
+        assert package.origin is not None
+        return str(Path(package.origin).parent / "model")
+    if config.origin == "folder":
+        folder = Path(location).expanduser()
+        require(
+            (folder / "config.json").is_file(),
+            f"backbone.location={location!r}: no config.json in {folder.resolve()}",
+        )
+        return str(folder)
+    return location
+
+
+def tokenizer_location(config: BackboneConfig) -> str:
+    """Return where the tokenizer's files are: ``backbone.tokenizer``, or the encoder's own."""
+    if config.tokenizer is None:
+        return locate(config)
+    if importlib.util.find_spec(config.tokenizer.partition("/")[0]) is None:
+        return config.tokenizer
+    return locate(BackboneConfig("tokenizer", "package", config.tokenizer))
+
+
+def load_encoder(config: BackboneConfig, *, vocabulary_size: int, seed: int = 0) -> Encoder:
+    """Load the pretrained encoder in float32, or build one with random weights.
+
+    Raises:
+        UserError: missing files, a wrong digest, or an encoder that cannot take adapters.
+    """
+    from transformers import AutoModel
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    if config.origin == "random":
+        return Encoder(_random_body(config.shape, vocabulary_size, seed), config.pooling)
+    location = locate(config)
+    if config.sha256 is not None:
+        _check_digest(Path(location) / "model.safetensors", config.sha256)
+    try:
+        body = AutoModel.from_pretrained(
+            location, revision=config.revision, dtype=torch.float32, use_safetensors=True
+        )
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(
+            f"cannot load backbone {config.name!r} from {location}: {reason}"
+        ) from error
+    return Encoder(body, config.pooling)
+
+
+def _random_body(shape: Mapping[str, Any], vocabulary_size: int, seed: int) -> nn.Module:
+    """Build an encoder of a given shape (``model_type`` and its configuration's fields)."""
+    from transformers import AutoConfig, AutoModel
+
+    fields = {"vocab_size": vocabulary_size, **shape}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return AutoModel.from_config(AutoConfig.for_model(**fields))
+
+
+def _check_digest(path: Path, expected: str) -> None:
+    """Refuse weights whose SHA-256 is not the expected one."""
+    require(path.is_file(), f"no weights at {path}")
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    require(
+        found == expected,
+        f"{path} has SHA-256 {found}, expected {expected}: not the weights that were asked for",
+    )

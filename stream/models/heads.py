@@ -1,0 +1,75 @@
+"""The model that learners train: one encoder and a linear head a task.
+
+B examples, D width, K outputs of a task's head.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from stream.models.encoder import Encoder
+from stream.seeding import torch_generator
+from stream.tasks.batches import Batch, Part
+from stream.tasks.task import Task
+
+HEAD_STD = 0.02  # adapter-bert's and BERT's own
+
+
+class TaskModel(nn.Module):
+    """An encoder, and for each task met so far a head: dropout, then a linear map D -> K."""
+
+    def __init__(self, encoder: Encoder, seed: int, dropout: float = 0.1):
+        super().__init__()
+        self.encoder = encoder
+        self.heads = nn.ModuleDict()
+        self.dropout = nn.Dropout(dropout)
+        self._seed = seed
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.encoder.parameters()).device
+
+    def add_head(self, task: Task) -> None:
+        """Add the task's head unless it is there; its first weights depend on the name alone.
+
+        A regression head starts at the middle of the score range, so that the loss starts at the
+        labels' variance instead of their square.
+        """
+        if task.name in self.heads:
+            return
+        generator = torch_generator(self._seed, "head", task.name)
+        head = nn.Linear(self.encoder.width, task.num_outputs)
+        nn.init.trunc_normal_(
+            head.weight, std=HEAD_STD, a=-2 * HEAD_STD, b=2 * HEAD_STD, generator=generator
+        )
+        middle = sum(task.spec.score_range) / 2 if task.spec.score_range else 0.0
+        nn.init.constant_(head.bias, middle)
+        self.heads[task.name] = head.to(self.device).requires_grad_(requires_grad=False)
+
+    def head_state(self, task: str) -> dict[str, torch.Tensor]:
+        """Return the tensors of a task's head by their names in this model."""
+        return {f"heads.{task}.{name}": p for name, p in self.heads[task].named_parameters()}
+
+    def forward(self, batch: Batch) -> list[torch.Tensor]:
+        """Return the logits of each part through its own head: a list of [B_part, K]."""
+        features = self.dropout(self.encoder(batch))  # [B, D]
+        return [
+            self.heads[part.task.name](features[part.start : part.stop]) for part in batch.parts
+        ]
+
+
+def part_loss(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the summed loss of one part: cross-entropy, or squared error for regression."""
+    if part.task.is_regression:
+        return functional.mse_loss(logits[:, 0], labels, reduction="sum")
+    return functional.cross_entropy(logits, labels, reduction="sum")
+
+
+def batch_loss(batch: Batch, logits: list[torch.Tensor]) -> torch.Tensor:
+    """Return the mean loss over all examples of the batch, whatever their tasks."""
+    losses = [
+        part_loss(part, part_logits, labels)
+        for part, part_logits, labels in zip(batch.parts, logits, batch.labels, strict=True)
+    ]
+    return torch.stack(losses).sum() / len(batch)

@@ -1,0 +1,137 @@
+"""results.json, the record of a run: built from typed parts, written atomically after every row."""
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from stream.config import RunConfig
+from stream.ledger import Ledger
+from stream.matrix import Cell, ScoreMatrix
+from stream.metrics import summarize
+from stream.tasks.sequence import data_hash
+from stream.tasks.task import Task
+
+SCHEMA = 1
+FILE_NAME = "results.json"
+_PACKAGES = ("torch", "transformers", "numpy", "scipy", "scikit-learn", "hydra-core")
+
+
+@dataclass
+class Timing:
+    """Wall time and work, in seconds and examples; one entry a task in the lists."""
+
+    prepare_s: float = 0.0
+    baseline_s: float = 0.0
+    train_s: list[float] = field(default_factory=list)
+    evaluate_s: list[float] = field(default_factory=list)
+    train_examples: list[int] = field(default_factory=list)
+    evaluate_examples: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return totals under the contract's names, and the lists under ``by_task``."""
+        by_task = {k: v for k, v in asdict(self).items() if isinstance(v, list)}
+        totals = {name: sum(values) for name, values in by_task.items()}
+        scalars = {"prepare_s": self.prepare_s, "baseline_s": self.baseline_s}
+        return {**scalars, **totals, "by_task": by_task}
+
+
+@dataclass
+class Record:
+    """All that a run has shown so far."""
+
+    config: RunConfig
+    tasks: Sequence[Task]
+    device: str
+    matrix: ScoreMatrix
+    ledger: Ledger
+    promises_memory: bool
+    baseline: list[Cell] | None = None
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    losses: dict[str, list[float]] = field(default_factory=dict)
+    timing: Timing = field(default_factory=Timing)
+    status: str = "partial"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the contract of results.json as JSON values."""
+        scores = self.matrix.scores()
+        checked, identical = self.matrix.memory()
+        baseline = self.baseline
+        return {
+            "schema": SCHEMA,
+            "status": self.status,
+            "learner": self.config.learner.name,
+            "stream": self.config.stream_name,
+            "backbone": self.config.backbone.name,
+            "source": self.config.data.source,
+            "order": [task.name for task in self.tasks],
+            "titles": [task.spec.title for task in self.tasks],
+            "metric_names": [task.spec.metric for task in self.tasks],
+            "labels": {task.name: task.spec.labels for task in self.tasks},
+            "seed": self.config.seed,
+            "split": self.config.evaluation.split,
+            "device": self.device,
+            "matrix": [[None if isnan(s) else s for s in row] for row in scores.tolist()],
+            "cells": self.matrix.as_json(),
+            "baseline": None if baseline is None else [cell.score for cell in baseline],
+            "metrics": dict(summarize(scores)),
+            "memory": {
+                "promised": self.promises_memory,
+                "tasks_checked": checked,
+                "tasks_identical": identical,
+            },
+            "ledger": self.ledger.as_json(),
+            "timing": self.timing.as_json(),
+            "losses": self.losses,
+            "fingerprints": self.fingerprints,
+            "data": self._data(),
+            "versions": versions(),
+            "config": asdict(self.config),
+        }
+
+    def _data(self) -> dict[str, Any]:
+        """Return where the rows came from, how many there are, and their hashes."""
+        rows = {
+            task.name: {s: len(split) for s, split in task.splits.items()} for task in self.tasks
+        }
+        truncated = {
+            task.name: {s: split.truncated for s, split in task.splits.items()}
+            for task in self.tasks
+        }
+        hashes = {task.name: dict(task.hashes) for task in self.tasks}
+        return {
+            "source": self.config.data.source,
+            "hash": data_hash(self.tasks),
+            "rows": rows,
+            "truncated": truncated,
+            "hashes": hashes,
+        }
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write results.json; a reader sees the old file or the new one, never a part."""
+        values = self.as_json()
+        write_json(folder / FILE_NAME, values)
+        return values
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write JSON without NaN through a temporary file that is renamed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(values, file, indent=1, allow_nan=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that scores may depend on."""
+    found = {name: metadata.version(name) for name in _PACKAGES}
+    return {"python": platform.python_version(), **found, "machine": platform.machine()}

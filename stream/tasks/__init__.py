@@ -1,0 +1,1 @@
+"""Tasks: from names and specifications to encoded splits with provenance."""

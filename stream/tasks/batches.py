@@ -1,0 +1,133 @@
+"""Batches of token ids: which rows go together, and how they are padded.
+
+B examples a batch, L tokens after padding, D width of the encoder.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from stream.seeding import numpy_generator
+from stream.tasks.task import Split, Task
+
+PAD_MULTIPLE = 8
+BUCKET_BATCHES = 16
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows ``start:stop`` of a batch, all of one task; its head alone sees them."""
+
+    task: Task
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded examples, of one task or of several.
+
+    Attributes:
+        input_ids: int64 [B, L].
+        attention_mask: int64 [B, L], 1 on tokens.
+        token_type_ids: int64 [B, L], 1 on the second text of a pair.
+        parts: which rows belong to which task, in row order, without gaps.
+        labels: one tensor a part: int64 class indices, or float32 scores.
+    """
+
+    input_ids: torch.Tensor
+    attention_mask: torch.Tensor
+    token_type_ids: torch.Tensor
+    parts: tuple[Part, ...]
+    labels: tuple[torch.Tensor, ...]
+
+    def __len__(self) -> int:
+        return self.input_ids.shape[0]
+
+    def to(self, device: torch.device) -> "Batch":
+        """Return the batch on ``device``."""
+        return Batch(
+            self.input_ids.to(device, non_blocking=True),
+            self.attention_mask.to(device, non_blocking=True),
+            self.token_type_ids.to(device, non_blocking=True),
+            self.parts,
+            tuple(labels.to(device, non_blocking=True) for labels in self.labels),
+        )
+
+
+def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Batch:
+    """Pad the chosen rows of one or several tasks to one batch.
+
+    L is the longest row's length, rounded up to a multiple of 8, so that shapes are few.
+
+    Args:
+        chosen: (task, split, row indices) in row order.
+        pad_id: the tokenizer's padding.
+    """
+    lengths = np.concatenate([split.lengths[rows] for _, split, rows in chosen])
+    width = -(-int(lengths.max()) // PAD_MULTIPLE) * PAD_MULTIPLE
+    ids = np.full((len(lengths), width), pad_id, np.int64)
+    firsts = np.concatenate([split.first_lengths[rows] for _, split, rows in chosen])
+    line = 0
+    parts, labels = [], []
+    for task, split, rows in chosen:
+        start = line
+        for row in rows:
+            ids[line, : lengths[line]] = split.token_ids[
+                split.offsets[row] : split.offsets[row + 1]
+            ]
+            line += 1
+        parts.append(Part(task, start, line))
+        labels.append(torch.from_numpy(split.labels[rows]))
+    position = np.arange(width)
+    mask = position < lengths[:, None]
+    types = mask & (position >= firsts[:, None])
+    return Batch(
+        torch.from_numpy(ids),
+        torch.from_numpy(mask.astype(np.int64)),
+        torch.from_numpy(types.astype(np.int64)),
+        tuple(parts),
+        tuple(labels),
+    )
+
+
+def epoch_order(
+    lengths: np.ndarray, batch_size: int, generator: np.random.Generator
+) -> list[np.ndarray]:
+    """Return the row indices of each batch of one epoch: a length-bucketed shuffle.
+
+    The rows are shuffled, cut into buckets of 16 batches, sorted by length within each bucket,
+    cut into batches, and the batches are shuffled. Every row occurs once; padding is small.
+    """
+    shuffled = generator.permutation(len(lengths))
+    bucket = batch_size * BUCKET_BATCHES
+    batches = []
+    for start in range(0, len(shuffled), bucket):
+        rows = shuffled[start : start + bucket]
+        rows = rows[np.argsort(lengths[rows], kind="stable")]
+        batches.extend(rows[i : i + batch_size] for i in range(0, len(rows), batch_size))
+    return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def training_rows(task: Task, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Return the rows of each training batch: a pure function of (seed, task name, epoch)."""
+    generator = numpy_generator(seed, "batches", task.name, epoch)
+    return epoch_order(task.split("train").lengths, batch_size, generator)
+
+
+def evaluation_batches(
+    task: Task, split: Split, pad_id: int, batch_tokens: int
+) -> Iterator[tuple[np.ndarray, Batch]]:
+    """Yield (row indices, batch), longest rows first, at most ``batch_tokens`` padded tokens each.
+
+    The shapes depend on the split alone, so a task is always evaluated in the same ones.
+    """
+    by_length = np.argsort(-split.lengths, kind="stable")
+    start = 0
+    while start < len(by_length):
+        width = -(-int(split.lengths[by_length[start]]) // PAD_MULTIPLE) * PAD_MULTIPLE
+        rows = by_length[start : start + max(batch_tokens // width, 1)]
+        yield rows, collate([(task, split, rows)], pad_id)
+        start += len(rows)

@@ -1,0 +1,100 @@
+"""What a task is: raw rows as a source gives them, and the encoded task that learners see."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream.config import TaskSpec
+from stream.errors import unknown
+
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One split as text: a tuple of one or two texts a row, and the labels.
+
+    Labels are class indices (int64 [N]) or scores (float64 [N]).
+    """
+
+    texts: tuple[tuple[str, ...], ...]
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, indices: np.ndarray) -> "Rows":
+        """Return the rows at ``indices``, in that order."""
+        return Rows(tuple(self.texts[i] for i in indices), self.labels[indices])
+
+    def digest(self) -> str:
+        """Return the SHA-256 of texts and labels in order."""
+        state = hashlib.sha256()
+        for texts, label in zip(self.texts, self.labels.tolist(), strict=True):
+            state.update(json.dumps([texts, label]).encode())
+            state.update(b"\n")
+        return state.hexdigest()
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split as token ids, all rows in one flat array.
+
+    Attributes:
+        token_ids: int32 [total tokens], special tokens included.
+        offsets: int64 [N + 1]; row i is ``token_ids[offsets[i]:offsets[i + 1]]``.
+        first_lengths: int32 [N]; tokens before the second text of a pair, where the encoder tells
+            the two apart by token type; else the whole row's length.
+        labels: int64 [N] class indices, or float32 [N] scores.
+        truncated: rows cut to the maximum length.
+    """
+
+    token_ids: np.ndarray
+    offsets: np.ndarray
+    first_lengths: np.ndarray
+    labels: np.ndarray
+    truncated: int = 0
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each row, int64 [N]."""
+        return np.diff(self.offsets)
+
+    def take(self, indices: np.ndarray) -> "Split":
+        """Return a copy of the rows at ``indices``, in that order."""
+        rows = [self.token_ids[self.offsets[i] : self.offsets[i + 1]] for i in indices]
+        ends = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
+        tokens = np.concatenate(rows) if rows else np.empty(0, np.int32)
+        return Split(tokens, ends, self.first_lengths[indices], self.labels[indices])
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task ready to be learned: its specification, encoded splits and the hashes of its rows."""
+
+    name: str
+    spec: TaskSpec
+    splits: Mapping[str, Split]
+    hashes: Mapping[str, str]
+
+    @property
+    def num_outputs(self) -> int:
+        """Width K of the task's head."""
+        return self.spec.num_outputs
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether labels are scores instead of classes."""
+        return self.spec.labels is None
+
+    def split(self, name: str) -> Split:
+        """Return a split by name."""
+        if name not in self.splits:
+            raise unknown("split", name, self.splits)
+        return self.splits[name]

@@ -1,0 +1,190 @@
+"""Trackers: views of a run elsewhere. The record of truth is results.json.
+
+Weights & Biases may be missing, unreachable or broken: nothing of that fails or delays a run.
+"""
+
+import logging
+import netrc
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+from urllib.parse import urlsplit
+
+from stream.errors import choose
+
+LOG = logging.getLogger(__name__)
+MODES = ("auto", "online", "offline")
+INIT_TIMEOUT_S = 20
+
+
+class Tracker(Protocol):
+    """What the orchestrator asks of a tracker; used in a ``with`` block, which closes it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def start(self, folder: Path, results: Mapping[str, Any]) -> None:
+        """Open the run; ``results`` is the record before the first task."""
+        ...
+
+    def row(self, index: int, results: Mapping[str, Any]) -> None:
+        """Show the row after task ``index`` (from 0)."""
+        ...
+
+    def finish(self, results: Mapping[str, Any], figures: list[Path]) -> None:
+        """Show the whole record and the figures."""
+        ...
+
+
+@dataclass
+class NoTracking:
+    """No tracker."""
+
+    name: str = "none"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def start(self, folder: Path, results: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+    def row(self, index: int, results: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+    def finish(self, results: Mapping[str, Any], figures: list[Path]) -> None:
+        """Do nothing."""
+
+
+@dataclass
+class WandbTracking:
+    """Weights & Biases: offline unless a login exists; never asks, hangs or fails the run."""
+
+    name: str = "wandb"
+    project: str = "task-stream"
+    entity: str | None = None
+    mode: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse unknown modes."""
+        choose("tracking.mode", self.mode, MODES)
+
+    def __enter__(self) -> Self:
+        self._run: Any = None
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the run; one that ended by an error is marked as failed."""
+        run, self._run = self._run, None
+        if run is not None:
+            self._try(lambda: run.finish(exit_code=0 if kind is None else 1))
+
+    def start(self, folder: Path, results: Mapping[str, Any]) -> None:
+        """Open one W&B run whose files lie in the run folder."""
+        self._try(lambda: self._start(folder, results))
+
+    def _start(self, folder: Path, results: Mapping[str, Any]) -> None:
+        import wandb
+
+        learner, source = results["learner"], results["source"]
+        settings = wandb.Settings(silent=True, console="off", init_timeout=INIT_TIMEOUT_S)
+        run = wandb.init(
+            project=self.project,
+            entity=self.entity,
+            dir=folder,
+            name=f"{learner}-s{results['seed']}",
+            group=f"{results['stream']}/{learner}/{results['backbone']}/{source}",
+            job_type="stream",
+            tags=[learner, results["stream"], results["backbone"], f"data:{source}"],
+            config=dict(results["config"]) | {"data_hash": results["data"]["hash"]},
+            mode=self._mode(),
+            reinit="create_new",
+            settings=settings,
+        )
+        for metric in ("score/*", "summary/*"):
+            run.define_metric(metric, step_metric="task_index")
+        self._run = run
+
+    def row(self, index: int, results: Mapping[str, Any]) -> None:
+        """Log scores, averages, forgetting and stored parameters against the task index."""
+        names, scores = results["order"], results["matrix"][index]
+        values: dict[str, Any] = {"task_index": index + 1}
+        values |= {f"score/{n}": s for n, s in zip(names, scores, strict=True) if s is not None}
+        summary = dict(results["metrics"])
+        summary["stored_parameters"] = results["ledger"]["tasks"][index]["stored_parameters"]
+        summary["total_multiple"] = results["ledger"]["total_multiple"]
+        values |= {f"summary/{n}": v for n, v in summary.items() if v is not None}
+        self._do(lambda run: run.log(values))
+
+    def finish(self, results: Mapping[str, Any], figures: list[Path]) -> None:
+        """Log the matrix as a table, the figures as images, and the final summary."""
+        self._do(lambda run: self._finish(run, results, figures))
+
+    def _finish(self, run: Any, results: Mapping[str, Any], figures: list[Path]) -> None:
+        import wandb
+
+        names, source = results["order"], results["source"]
+        cells = [
+            [names[after], names[on], score, source]
+            for after, row in enumerate(results["matrix"])
+            for on, score in enumerate(row)
+            if score is not None
+        ]
+        table = wandb.Table(columns=["after", "on", "score", "data"], data=cells)
+        images = {f"figures/{path.stem}": wandb.Image(str(path)) for path in figures}
+        run.log({"matrix": table, **images})
+        final = {k: v for k, v in results["metrics"].items() if v is not None}
+        run.summary.update({**final, "data": source, "memory": dict(results["memory"])})
+
+    def _mode(self) -> str:
+        """Return W&B's mode: what WANDB_MODE says, else online only where a login exists."""
+        if "WANDB_MODE" in os.environ:
+            return os.environ["WANDB_MODE"]
+        if self.mode != "auto":
+            return self.mode
+        return "online" if login_exists() else "offline"
+
+    def _do(self, action: Callable[[Any], None]) -> None:
+        """Act on the run if it is open."""
+        run = self._run
+        if run is not None:
+            self._try(lambda: action(run))
+
+    def _try(self, action: Callable[[], None]) -> None:
+        """Act; where W&B fails, say so once and go on without it."""
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - a view must never fail the run
+            self._run = None
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+            LOG.warning("W&B is switched off for this run: %s", reason)
+
+
+def login_exists() -> bool:
+    """Whether a W&B key is in the environment or in the netrc file; never asks for one."""
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname
+    path = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
+    try:
+        return host is not None and netrc.netrc(path).authenticators(host) is not None
+    except (OSError, netrc.NetrcParseError):
+        return False
+
+
+TRACKERS: Mapping[str, type] = {"wandb": WandbTracking, "none": NoTracking}
