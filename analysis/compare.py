@@ -98,27 +98,22 @@ def elapsed_s(results: dict[str, Any]) -> float | None:
 
 def show_multiple(value: float | None) -> str:
     """A multiple of the base model's parameters."""
-    return DASH if value is None else f"{value:.2f}{TIMES}"
+    return DASH if value is None else f"{value:.2f}"
 
 
 def show_seconds(value: float | None) -> str:
-    """Seconds as a person says them."""
-    if value is None:
-        return DASH
-    minutes, seconds = divmod(round(value), 60)
-    if value < 60:
-        return f"{value:.1f} s"
-    return f"{minutes} min {seconds:02d} s" if minutes < 60 else f"{value / 3600:.1f} h"
+    """Seconds, the tenths only of small ones."""
+    return DASH if value is None else f"{value:.{1 if value < 10 else 0}f}"
 
 
 COLUMNS: tuple[Column, ...] = (
     ("average\nscore %", lambda results: results["metrics"]["average_score"], percent),
     ("learning\nscore %", lambda results: results["metrics"]["learning_score"], percent),
     ("BWT\n%", lambda results: results["metrics"]["bwt"], percent),
-    ("forgetting\n%", lambda results: results["metrics"]["forgetting"], percent),
+    ("forget-\nting %", lambda results: results["metrics"]["forgetting"], percent),
     ("trained\n%/task", trained_fraction, lambda value: percent(value, 2)),
-    ("total\nstored", lambda results: results["ledger"]["total_multiple"], show_multiple),
-    ("time", elapsed_s, show_seconds),
+    (f"total\n{TIMES} base", lambda results: results["ledger"]["total_multiple"], show_multiple),
+    ("time\ns", elapsed_s, show_seconds),
 )
 PARTS = {"all": slice(None), "scores": slice(4), "costs": slice(4, None)}  # of COLUMNS and memory
 
@@ -164,7 +159,7 @@ def comparison_table(runs: Sequence[Run], part: str = "all") -> Table:
     for label, members in group(runs).items():
         rows = [_run_row(label, run.results) for run in members]
         if len(repeated := repetitions(members)) > 1:
-            rows.append(_mean_row(label, repeated))
+            rows.append(_mean_row(repeated))
         for row in rows:
             table.add_row(*row[: len(names)], *row[len(names) :][PARTS[part]])
         table.add_section()
@@ -185,14 +180,14 @@ def num_learned(results: dict[str, Any]) -> int:
 
 def _run_row(label: str, results: dict[str, Any]) -> list[Text]:
     num_tasks, done = len(results["order"]), num_learned(results)
-    tasks = str(num_tasks) if results["status"] == "complete" else f"{done}/{num_tasks} partial"
+    tasks = str(num_tasks) if results["status"] == "complete" else f"{done}/{num_tasks}"
     values = [show(read(results)) for _, read, show in COLUMNS]
     row = [label, results["source"], str(results["seed"]), tasks, *values]
     return [*map(Text, row), show_memory(results["memory"])]
 
 
-def _mean_row(label: str, runs: Sequence[Run]) -> list[Text]:
-    row = [f"{label}: mean ± sd", runs[0].results["source"], f"n={len(runs)}", ""]
+def _mean_row(runs: Sequence[Run]) -> list[Text]:
+    row = ["mean ± sd", runs[0].results["source"], f"n={len(runs)}", ""]
     for _, read, show in COLUMNS:
         values = [value for run in runs if (value := read(run.results)) is not None]
         whole = len(values) == len(runs)

@@ -5,6 +5,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -72,9 +73,10 @@ def matrices(runs: Sequence[Run]) -> Figure:
     height = num_rows * (size + label_size + 1.2) + 1.2
     figure = new_figure(num_columns * (size + 0.2) + label_size + 2, height, _heading(runs))
     panels = list(figure.subplots(num_rows, num_columns, squeeze=False).flat)
+    meshes = []
     for index, (label, run) in enumerate(ordered):
         axes, score = panels[index], percent(run.results["metrics"]["average_score"])
-        mesh = draw_matrix(axes, run.results)
+        meshes.append(draw_matrix(axes, run.results))
         title = f"{label}, seed {run.results['seed']}: average score {score}"
         lines = textwrap.wrap(plain(title, 150), int(10 * size))
         axes.set_title("\n".join(lines), loc="left", fontsize=11)
@@ -82,7 +84,7 @@ def matrices(runs: Sequence[Run]) -> Figure:
     for axes in panels[len(runs) :]:
         axes.set_visible(False)
     negative = any((score_matrix(run.results) < 0).any() for run in runs)
-    add_colour_bar(figure, mesh, panels, negative=negative)
+    add_colour_bar(figure, meshes[0], panels, negative=negative)
     figure.supxlabel("score on task (accuracy where no metric is named)", fontsize=10)
     figure.supylabel("after learning task", fontsize=10)
     return figure
@@ -100,11 +102,9 @@ def average(runs: Sequence[Run]) -> Figure:
         shown = repetitions(members) or members[:1]  # a partial run only where there is no other
         averages = np.array([running_average(run.results) for run in shown])  # runs x T
         line = averages.mean(axis=0)
-        style = {
-            "color": COLOURS[index % len(COLOURS)],
-            "linestyle": DASHES[index // len(COLOURS) % 4],
-        }
-        axes.plot(numbers, line, lw=2, marker="o", ms=4, label=_legend(label, shown, line), **style)
+        style: dict[str, Any] = {"color": COLOURS[index % len(COLOURS)], "marker": "o"}
+        style["linestyle"] = DASHES[index // len(COLOURS) % len(DASHES)]
+        axes.plot(numbers, line, lw=2, ms=4, label=_legend(label, shown, line), **style)
         if len(shown) > 1:
             spread = averages.std(axis=0, ddof=1)
             axes.fill_between(

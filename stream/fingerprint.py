@@ -11,7 +11,7 @@ def tensor_digest(tensor: torch.Tensor) -> str:
     """Return the SHA-256 of a tensor's bytes, its shape and its type."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     state = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
-    state.update(flat.view(torch.uint8).numpy())
+    state.update(flat.view(torch.uint8).numpy().data)
     return state.hexdigest()
 
 

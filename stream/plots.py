@@ -113,7 +113,7 @@ def draw_matrix(axes: Axes, results: Results) -> QuadMesh:
 def add_colour_bar(figure: Figure, mesh: QuadMesh, axes: Any, *, negative: bool) -> None:
     """The scale of `draw_matrix`; with the colour of negative scores if there are any."""
     bar = figure.colorbar(mesh, ax=axes, extend="min" if negative else "neither", aspect=40)
-    bar.set_ticks(np.arange(6) / 5, labels=[f"{20 * step}" for step in range(6)])
+    bar.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1], labels=["0", "20", "40", "60", "80", "100"])
     bar.set_label(SCORE_LABEL + ("; orange: below 0" if negative else ""))
 
 

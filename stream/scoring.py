@@ -1,6 +1,6 @@
 """A task's own metric, from predictions to one score in [-1, 1]."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -36,7 +36,8 @@ def score(metric: str, logits: np.ndarray, targets: np.ndarray) -> Score:
     if _is_undefined(metric, predicted, targets):
         return Score(0.0, undefined=True)
     if metric == "spearman":
-        return Score(float(stats.spearmanr(predicted, targets)[0]))
+        result: Any = stats.spearmanr(predicted, targets)
+        return Score(float(result.statistic))
     if metric == "accuracy":
         return Score(float(sklearn_metrics.accuracy_score(targets, predicted)))
     if metric == "f1":

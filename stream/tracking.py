@@ -139,7 +139,7 @@ class WandbTracking:
         import wandb
 
         names, source = results["order"], results["source"]
-        cells = [
+        cells: list[Any] = [
             [names[after], names[on], score, source]
             for after, row in enumerate(results["matrix"])
             for on, score in enumerate(row)
@@ -151,7 +151,7 @@ class WandbTracking:
         final = {k: v for k, v in results["metrics"].items() if v is not None}
         run.summary.update({**final, "data": source, "memory": dict(results["memory"])})
 
-    def _mode(self) -> str:
+    def _mode(self) -> Any:
         """Return W&B's mode: what WANDB_MODE says, else online only where a login exists."""
         if "WANDB_MODE" in os.environ:
             return os.environ["WANDB_MODE"]

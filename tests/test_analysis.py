@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import io
 import json
 import subprocess
 import sys
@@ -13,12 +14,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from rich.console import Console
 
-from analysis.__main__ import main
+from analysis.__main__ import main, show
 from analysis.collect import Run, collect
 from analysis.compare import comparison_table, method_labels
 from analysis.figures import average, matrices
-from stream.plots import DASH, MINUS, TIMES
+from stream.plots import DASH, MINUS
 
 ORDER = ["sst2", "crowdflower_us_economic_performance", "cola"]
 MATRIX = [[0.9, None, None], [0.8, 0.7, None], [0.6, 0.75, -0.1]]
@@ -162,7 +164,7 @@ def test_table_shows_the_numbers_computed_by_hand() -> None:
     assert row == [
         *("finetune", "generated", "0", "3"),
         *("41.7", "50.0", f"{MINUS}12.5", "12.5"),
-        *("2.00", f"1.30{TIMES}", "1 min 12 s", "1/2"),
+        *("2.00", "1.30", "72", "1/2"),
     ]
 
 
@@ -189,7 +191,7 @@ def test_mean_and_sample_deviation_over_seeds() -> None:
     rows = shown(*runs, results_of("replay"))
     assert [row[2] for row in rows] == ["0", "1", "2", "n=3", "0"]
     mean_row = rows[3]
-    assert mean_row[0] == "finetune: mean ± sd"
+    assert mean_row[0] == "mean ± sd"
     assert mean_row[4] == f"60.0±{100 * stdev(scores):.1f}"
     assert mean_row[6] == f"{MINUS}12.5±0.0"
 
@@ -198,7 +200,7 @@ def test_partial_runs_and_repeated_seeds_stay_out_of_the_mean() -> None:
     partial = results_of(seed=3, status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
     rows = shown(results_of(seed=0), results_of(seed=0), results_of(seed=1), partial)
     assert [row[2] for row in rows] == ["0", "0", "1", "3", "n=2"]
-    assert rows[3][3] == "1/3 partial"
+    assert rows[3][3] == "1/3"
     assert not any("n=" in row[2] for row in shown(results_of(seed=0), results_of(seed=0)))
 
 
@@ -275,6 +277,22 @@ def test_the_whole_table_is_printed_where_there_is_no_terminal(
     assert main(["compare", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(f"long_setting={'x' * 150}" in line and "1/2" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_narrow_screens_get_the_table_in_two_parts_with_nothing_cut(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, width=width, force_terminal=True, color_system=None)
+    monkeypatch.setattr("analysis.__main__.Console", lambda: console)
+    show([Run(Path(str(seed)), results_of(seed=seed)) for seed in range(3)])
+    text = screen.getvalue()
+    assert text.count("generated data") == (2 if width == 80 else 1)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert f"{MINUS}12.5±0.0" in text
+    assert "1.30±0.00" in text
+    assert "…" not in text
 
 
 def test_csv_holds_fractions_and_leaves_undefined_empty(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ pooler: ``backbone.pooling=pooler``); AdamW corrects its bias, the released opti
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -46,7 +47,7 @@ class Adapter(Learner):
         self._frozen = encoder.pretrained - encoder.layernorm_names()
         for place in encoder.sublayers():
             adapter = Bottleneck(encoder.width, self.size).to(model.device)
-            place.owner.dropout = AdaptedDropout(place.owner.dropout, adapter)
+            place.insert(partial(AdaptedDropout, adapter=adapter))
         super().begin_stream(model, seed=seed, pad_id=pad_id)
 
     def first_values(self, task: Task) -> dict[str, torch.Tensor]:

@@ -5,7 +5,7 @@ B examples, L tokens, D width.
 
 import hashlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,12 @@ class SubLayer:
     layer: int
     position: str
     owner: nn.Module
+
+    def insert(self, wrap: Callable[[nn.Module], nn.Module]) -> None:
+        """Put ``wrap(dropout)`` in the place of the dropout."""
+        dropout = self.owner.dropout
+        assert isinstance(dropout, nn.Module)
+        self.owner.dropout = wrap(dropout)
 
 
 class Encoder(nn.Module):

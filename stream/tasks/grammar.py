@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream.errors import choose, require
-from stream.tasks.lexicon import ENDINGS, FIELDS, MARKERS, RULES, TONES, VERBS, Clause, Rule
+from stream.tasks import lexicon
+from stream.tasks.lexicon import Clause, Rule, Units
 
 SPLITS = ("train", "validation", "test")
 WORDS_RANGE = (5, 48)  # "the fox watched the violin", and what the roles leave room for
@@ -25,7 +26,6 @@ PAIR_UNITS = 8
 FEWEST_UNITS = 6  # a class of a task with few classes unites several fields
 SCORE_NOISE = 0.05  # standard deviation of a regression target, as a part of its range
 
-Units = tuple[tuple[str, ...], ...]  # groups of words; the focus word's group gives the class
 Word = tuple[int, str]  # the index of its unit, the word itself
 Row = tuple[tuple[str, ...], int | float]
 
@@ -81,11 +81,11 @@ def generate(  # noqa: PLR0913 - a task's specification, all by name
         name: seeds the rule and, without a pool, the texts.
         kind: "single" or "pair".
         num_labels: number of classes; None asks for a regression.
-        score_range: lowest and highest score, read for a regression only; (0, 1) if None.
+        score_range: lowest and highest score of a regression; (0, 1) if None.
         words: words of each text, on average.
         pool: seeds the texts in place of the name.
         split: "train", "validation" or "test"; no row's text stands in two of them.
-        rows: how many rows; every class occurs if there are at least ``num_labels``.
+        rows: every class occurs if there are at least ``num_labels``.
         seed: another seed gives other texts and other groupings.
     """
     choose("kind", kind, ("single", "pair"))
@@ -121,21 +121,20 @@ def _plan(  # noqa: PLR0913, PLR0917 - a task's specification
     shares_texts = pool is not None and kind == "single"
     # The texts of a pair are written to fit its label, so pooled pair tasks must share their rule.
     rng = _rng(seed, "rule", pool if pool and kind == "pair" else name)
-    rule = _rule(name, _fitting_kinds(kind, num_labels, pool), rng)
+    rule = lexicon.choose_rule(name, kind, num_labels, is_pooled=pool is not None, rng=rng)
     texts_rng = _rng(seed, "texts", pool or name)
     spare_words = words - (6 if rule.kind == "tone" else 3)  # "tone" describes every noun
     num_phrases = max(spare_words // 4, int(shares_texts or rule.focus == "phrase"))
-    markers = texts_rng.permutation(MARKERS.split()).tolist()[:num_phrases]
+    markers = texts_rng.permutation(lexicon.MARKERS.split()).tolist()[:num_phrases]
     num_units = PAIR_UNITS
     if shares_texts:
         num_units = POOL_UNITS
         require((num_labels or 2) <= num_units, f"tasks of a pool have at most {num_units} classes")
     elif num_labels and rule.kind not in ("same", "level"):
         num_units = num_labels * -(-FEWEST_UNITS // num_labels)
-    nouns = _noun_units(num_units, texts_rng)
-    tones = tuple(tuple(line.split()) for line in TONES.values())
-    if rule.kind == "tone":
-        tones = tones[:num_labels]
+    nouns = lexicon.noun_units(num_units, texts_rng)
+    tones = tuple(tuple(line.split()) for line in lexicon.TONES.values())
+    tones = tones[:num_labels] if rule.kind == "tone" else tones
     return Plan(
         rule=rule,
         focus=markers[0] if rule.focus == "phrase" else rule.focus,
@@ -148,35 +147,6 @@ def _plan(  # noqa: PLR0913, PLR0917 - a task's specification
         score_range=score_range,
         takes_all=shares_texts or rule.kind == "topic",
     )
-
-
-def _fitting_kinds(kind: str, num_labels: int | None, pool: str | None) -> list[str]:
-    if kind == "pair":
-        return {None: ["overlap"], 2: ["same"], 3: ["level"]}.get(num_labels, ["second"])
-    if pool is not None or num_labels is None:
-        return ["field"]
-    tone = ["tone"] if num_labels <= len(TONES) else []
-    return ["field", "topic", *tone, *(["order"] if num_labels == 2 else [])]
-
-
-def _rule(name: str, kinds: list[str], rng: np.random.Generator) -> Rule:
-    """Return the task's rule from the table if it fits, or else draw one."""
-    focus = _pick(("agent", "patient", "phrase"), rng)
-    drawn = Rule(_pick(kinds, rng), focus, matching=int(rng.integers(2)))
-    known = RULES.get(name, drawn)
-    return known if known.kind in kinds else drawn
-
-
-def _noun_units(num_units: int, rng: np.random.Generator) -> Units:
-    """Draw whole fields as units, or parts of fields where there are too few fields."""
-    fields = [FIELDS[field].split() for field in rng.permutation(list(FIELDS)).tolist()]
-    size = len(fields[0])
-    while size > 1 and len(fields) * (len(fields[0]) // size) < num_units:
-        size //= 2
-    starts = range(0, len(fields[0]) - size + 1, size)
-    units = [tuple(field[start : start + size]) for start in starts for field in fields]
-    require(num_units <= len(units), f"at most {len(units)} classes can be generated")
-    return tuple(units[:num_units])
 
 
 def _classes(num_units: int, num_labels: int | None, rng: np.random.Generator) -> tuple[int, ...]:
@@ -213,7 +183,7 @@ def _draw_pair(plan: Plan, index: int, rng: np.random.Generator) -> Row:
     drawn_focus = second.nouns[plan.focus]
     kept = rng.permutation(plan.roles).tolist()[: rng.integers(len(plan.roles) + 1)]
     for role, word in first.nouns.items():
-        second.nouns[role] = word if role in kept else _other_unit(word, plan.nouns, rng)
+        second.nouns[role] = word if role in kept else _draw(plan.nouns, rng, unlike=word[0])
     label: int | float
     if plan.rule.kind == "overlap":
         label = _score(len(kept) / len(plan.roles), plan, rng)
@@ -224,8 +194,7 @@ def _draw_pair(plan: Plan, index: int, rng: np.random.Generator) -> Row:
         num_labels = plan.num_labels or 2
         label = index if index < num_labels else int(rng.integers(num_labels))
         second.nouns[plan.focus] = _related(first.nouns[plan.focus], label, plan, rng)
-    texts = (first.write(is_question=plan.rule.is_question), second.write())
-    return texts, label
+    return (first.write(is_question=plan.rule.is_question), second.write()), label
 
 
 def _related(word: Word, label: int, plan: Plan, rng: np.random.Generator) -> Word:
@@ -234,7 +203,7 @@ def _related(word: Word, label: int, plan: Plan, rng: np.random.Generator) -> Wo
         return word
     if plan.rule.kind == "level" and label == 1:
         return word[0], _pick([noun for noun in plan.nouns[word[0]] if noun != word[1]], rng)
-    return _other_unit(word, plan.nouns, rng)
+    return _draw(plan.nouns, rng, unlike=word[0])
 
 
 def _score(part: float, plan: Plan, rng: np.random.Generator) -> float:
@@ -263,9 +232,11 @@ def _draw_clause(plan: Plan, index: int, rng: np.random.Generator) -> Clause:
     return Clause(
         nouns=nouns,
         adjectives={role: adjectives[role] for role in described},
-        verb=_pick(VERBS.split(), rng),
+        verb=_pick(lexicon.VERBS.split(), rng),
         markers=rng.permutation(plan.roles[2:]).tolist(),
-        endings=rng.permutation(ENDINGS.split()).tolist()[: max(0, num_spare - num_adjectives)],
+        endings=rng.permutation(lexicon.ENDINGS.split()).tolist()[
+            : max(0, num_spare - num_adjectives)
+        ],
     )
 
 
@@ -273,13 +244,10 @@ def _pick(words: Sequence[str], rng: np.random.Generator) -> str:
     return words[rng.integers(len(words))]
 
 
-def _draw(units: Units, rng: np.random.Generator) -> Word:
+def _draw(units: Units, rng: np.random.Generator, *, unlike: int | None = None) -> Word:
     unit = int(rng.integers(len(units)))
-    return unit, _pick(units[unit], rng)
-
-
-def _other_unit(word: Word, units: Units, rng: np.random.Generator) -> Word:
-    unit = (word[0] + 1 + int(rng.integers(len(units) - 1))) % len(units)
+    while unit == unlike:
+        unit = int(rng.integers(len(units)))
     return unit, _pick(units[unit], rng)
 
 

@@ -1,9 +1,15 @@
-"""What the generated tasks are made of: words, clauses, and for each known task its rule.
+"""What the generated tasks are made of: words, clauses, and a rule for each task.
 
 The words are common English, each one token of BERT's vocabulary, so that texts stay short.
 """
 
 from dataclasses import dataclass
+
+import numpy as np
+
+from stream.errors import require
+
+Units = tuple[tuple[str, ...], ...]  # groups of words; the focus word's group gives the class
 
 # Semantic fields, words separated by spaces. Every field has 14 words, so none is likelier than
 # another, and no word stands in two fields, so a word names its field.
@@ -153,6 +159,8 @@ class Rule:
     is_question: bool = False
 
 
+FOCI = ("agent", "patient", "phrase")
+
 # The 26 tasks and WNLI. Any other name draws one of the rules that fit its number of classes.
 RULES: dict[str, Rule] = {
     "cola": Rule("order"),
@@ -183,6 +191,35 @@ RULES: dict[str, Rule] = {
     "news_aggregator": Rule("topic"),
     "sms_spam": Rule("topic"),
 }
+
+
+def noun_units(num_units: int, rng: np.random.Generator) -> Units:
+    """Draw whole fields as units, or parts of fields where there are too few fields."""
+    fields = [FIELDS[field].split() for field in rng.permutation(list(FIELDS)).tolist()]
+    size = len(fields[0])
+    while size > 1 and len(fields) * (len(fields[0]) // size) < num_units:
+        size //= 2
+    starts = range(0, len(fields[0]) - size + 1, size)
+    units = [tuple(field[start : start + size]) for start in starts for field in fields]
+    require(num_units <= len(units), f"at most {len(units)} classes can be generated")
+    return tuple(units[:num_units])
+
+
+def choose_rule(
+    name: str, kind: str, num_labels: int | None, *, is_pooled: bool, rng: np.random.Generator
+) -> Rule:
+    """Return the task's rule from the table if it fits the task, or else one drawn from ``rng``."""
+    if kind == "pair":
+        kinds = {None: ["overlap"], 2: ["same"], 3: ["level"]}.get(num_labels, ["second"])
+    elif is_pooled or num_labels is None:  # texts that are shared cannot be written to fit a label
+        kinds = ["field"]
+    else:
+        tone = ["tone"] if num_labels <= len(TONES) else []
+        kinds = ["field", "topic", *tone, *(["order"] if num_labels == 2 else [])]
+    kind_index, focus_index, matching = (int(rng.integers(n)) for n in (len(kinds), len(FOCI), 2))
+    drawn = Rule(kinds[kind_index], FOCI[focus_index], matching)
+    known = RULES.get(name, drawn)
+    return known if known.kind in kinds else drawn
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,124 @@
+"""Settings and builders that the tests share. Everything here is small, seeded and generated."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["WANDB_MODE"] = "offline"
+os.environ["WANDB_SILENT"] = "true"
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from stream.config import BackboneConfig, FilesColumns, TaskSpec, TrainingConfig
+from stream.evaluation import evaluate
+from stream.learners.base import Learner
+from stream.matrix import ScoreMatrix
+from stream.models.encoder import Encoder, load_encoder
+from stream.models.heads import TaskModel
+from stream.seeding import numpy_generator
+from stream.tasks.task import Split, Task
+from stream.training import fit
+
+torch.set_num_threads(1)  # tests run in several processes
+CPU = torch.device("cpu")
+VOCABULARY = 60
+TINY = {
+    "model_type": "bert",
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 32,
+}
+SHORT = TrainingConfig(epochs=2, min_steps=0, batch_size=8)
+
+
+def tiny_encoder(seed: int = 0, **shape) -> Encoder:
+    """A BERT-like encoder of random weights."""
+    config = BackboneConfig("tiny", "random", shape={**TINY, **shape})
+    return load_encoder(config, vocabulary_size=VOCABULARY, seed=seed)
+
+
+def made_spec(num_labels: int | None = 2, kind: str = "single") -> TaskSpec:
+    """A specification with ``num_labels`` classes; None is regression."""
+    return TaskSpec(
+        title="made",
+        kind=kind,
+        labels=None if num_labels is None else [f"label {i}" for i in range(num_labels)],
+        score_range=[0.0, 5.0] if num_labels is None else None,
+        metric="spearman" if num_labels is None else "accuracy",
+        source="made for tests",
+        files=FilesColumns("made", ["text"] if kind == "single" else ["text", "other"]),
+    )
+
+
+def made_split(name: str, num_labels: int | None, rows: int) -> Split:
+    """Random token ids; the label is what the second token says."""
+    generator = numpy_generator(0, "made", name)
+    lengths = generator.integers(4, 12, rows)
+    tokens = [generator.integers(5, VOCABULARY, length) for length in lengths]
+    second = np.array([row[1] for row in tokens])
+    labels = (
+        (second % 6).astype(np.float32).clip(0, 5) if num_labels is None else second % num_labels
+    )
+    return Split(
+        np.concatenate(tokens).astype(np.int32),
+        np.cumsum([0, *lengths], dtype=np.int64),
+        lengths.astype(np.int32),
+        labels,
+    )
+
+
+def made_task(name: str, num_labels: int | None = 2, rows: int = 24) -> Task:
+    """A task of random token ids."""
+    splits = {s: made_split(f"{name}/{s}", num_labels, rows) for s in ("train", "validation")}
+    splits["test"] = made_split(f"{name}/test", num_labels, rows)
+    return Task(name, made_spec(num_labels), splits, {s: f"{name}/{s}" for s in splits})
+
+
+class Stream:
+    """One learner on tiny tasks, without files, display and tracker."""
+
+    def __init__(self, learner: Learner, tasks: list[Task], seed: int = 0):
+        self.learner = learner
+        self.tasks = tasks
+        self.model = TaskModel(tiny_encoder(), seed)
+        self.matrix = ScoreMatrix([task.name for task in tasks])
+        learner.begin_stream(self.model, seed=seed, pad_id=0)
+
+    def learn(self, index: int) -> None:
+        """Learn one task and fill its row."""
+        fit(self.learner, self.tasks[index], SHORT, CPU)
+        for position in range(index + 1):
+            self.matrix.record(index, position, self.evaluate(self.tasks[position]))
+
+    def run(self) -> ScoreMatrix:
+        """Learn every task."""
+        for index in range(len(self.tasks)):
+            self.learn(index)
+        return self.matrix
+
+    def evaluate(self, task: Task):
+        """Evaluate one task."""
+        return evaluate(self.learner, task, "test", 512, CPU)
+
+    def last_digests(self) -> dict[str, str]:
+        """Digest of every task in the last row."""
+        return {
+            t.name: c.digest for t, c in zip(self.tasks, self.matrix.cells[-1], strict=True) if c
+        }
+
+
+@pytest.fixture
+def three_tasks() -> list[Task]:
+    """Two, five and no classes (regression)."""
+    return [made_task("a", 2), made_task("b", 5), made_task("c", None)]
+
+
+@pytest.fixture
+def stream() -> Callable[..., Stream]:
+    """Build a `Stream`."""
+    return Stream

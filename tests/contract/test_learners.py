@@ -1,0 +1,156 @@
+"""What every learner must do; a new file in stream/learners/ is tested from the moment it exists."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from stream.fingerprint import tensor_digest
+from stream.learners import LEARNERS
+from stream.tasks.task import Task
+from stream.training import Epoch
+
+EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
+ISOLATED = pytest.mark.parametrize("name", sorted(n for n in LEARNERS if LEARNERS[n].promises_memory))
+
+
+def snapshot(state: dict[str, torch.Tensor]) -> dict[str, str]:
+    return {name: tensor_digest(tensor) for name, tensor in state.items()}
+
+
+@EVERY
+def test_constructor_stores_hyperparameters_and_does_nothing_else(name: str) -> None:
+    learner = LEARNERS[name]()
+    fields = {f.name for f in dataclasses.fields(learner)}
+    assert "lr" in fields
+    assert all(not isinstance(v, torch.Tensor) for v in vars(learner).values())
+    assert learner.name == name
+    assert LEARNERS[name].__doc__
+
+
+@EVERY
+def test_repeats_bit_for_bit_and_differs_with_another_seed(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    first = stream(LEARNERS[name](), three_tasks)
+    first.run()
+    again = stream(LEARNERS[name](), three_tasks)
+    again.run()
+    other = stream(LEARNERS[name](), three_tasks, seed=1)
+    other.run()
+    assert first.last_digests() == again.last_digests()
+    assert all(other.last_digests()[t] != d for t, d in first.last_digests().items())
+
+
+@EVERY
+def test_evaluation_changes_no_parameter_and_no_requires_grad(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    run = stream(LEARNERS[name](), three_tasks)
+    run.learn(0)
+    run.learner.begin_task(three_tasks[1])  # in the middle of the second task
+    before = snapshot(dict(run.model.named_parameters()))
+    trained = set(run.learner.trained_parameters())
+    cells = [run.evaluate(task) for task in three_tasks for _ in range(2)]
+    after = snapshot({n: p for n, p in run.model.named_parameters() if n in before})
+    assert after == before
+    assert set(run.learner.trained_parameters()) == trained
+    assert run.model.training
+    assert [c.digest for c in cells[::2]] == [c.digest for c in cells[1::2]]
+
+
+@EVERY
+def test_learns_what_it_trains_and_nothing_else(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    run = stream(LEARNERS[name](), three_tasks)
+    run.learn(0)
+    run.learner.begin_task(three_tasks[1])
+    trained = set(run.learner.trained_parameters())
+    before = snapshot(dict(run.model.named_parameters()))
+    run.learn(1)
+    after = snapshot(dict(run.model.named_parameters()))
+    changed = {n for n in before if before[n] != after[n]}
+    assert changed <= trained
+    # Values that only ever see a gradient of zero may stay: unused rows do not make a tensor equal.
+    assert trained - changed == set()
+
+
+@EVERY
+def test_served_state_holds_all_that_a_prediction_reads(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    """Spoil every tensor outside the served state: the prediction must not move."""
+    run = stream(LEARNERS[name](), three_tasks)
+    run.run()
+    task = three_tasks[-1]  # its values are in the working copy
+    served = run.learner.served_state(task.name)
+    expected = run.evaluate(task).digest
+    with torch.no_grad():
+        for parameter_name, parameter in run.model.named_parameters():
+            if parameter_name not in served:
+                parameter.fill_(float("nan"))
+    assert run.evaluate(task).digest == expected
+
+
+@EVERY
+def test_heads_have_the_width_of_their_task(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    run = stream(LEARNERS[name](), three_tasks)
+    run.run()
+    assert [run.model.heads[t.name].weight.shape[0] for t in three_tasks] == [2, 5, 1]
+
+
+@EVERY
+def test_reads_the_training_split_only(
+    name: str, stream: Callable, three_tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[str, str]] = []
+    original = Task.split
+
+    def spy(self: Task, split: str):
+        read.append((self.name, split))
+        return original(self, split)
+
+    run = stream(LEARNERS[name](), three_tasks)
+    run.learner.begin_task(three_tasks[0])
+    monkeypatch.setattr(Task, "split", spy)
+    list(run.learner.training_batches(three_tasks[0], Epoch(0, 1, 8)))
+    assert set(read) == {("a", "train")}
+
+
+@ISOLATED
+def test_isolated_learners_keep_every_byte_of_earlier_tasks(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    run = stream(LEARNERS[name](), three_tasks)
+    run.learn(0)
+    before = snapshot(run.learner.served_state("a"))
+    run.learn(1)
+    run.learn(2)
+    assert snapshot(run.learner.served_state("a")) == before
+    assert run.matrix.memory() == (2, 2)
+
+
+@ISOLATED
+def test_order_does_not_change_isolated_tasks(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    forwards = stream(LEARNERS[name](), three_tasks)
+    forwards.run()
+    backwards = stream(LEARNERS[name](), three_tasks[::-1])
+    backwards.run()
+    assert forwards.last_digests() == backwards.last_digests()
+
+
+@pytest.mark.parametrize("name", sorted(n for n in LEARNERS if not LEARNERS[n].promises_memory))
+def test_shared_learners_change_what_serves_earlier_tasks(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    """The memory check can fail: learners that share the encoder do not pass it."""
+    run = stream(LEARNERS[name](lr=1e-3), three_tasks)
+    run.run()
+    checked, identical = run.matrix.memory()
+    assert (checked, identical) == (2, 0)
