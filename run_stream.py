@@ -59,6 +59,7 @@ def main(arguments: Sequence[str]) -> None:
         composition.check_command_line(CONF, arguments)
     except UserError as error:
         _stop(_one_line(error), EXIT_USER)
+    sys.argv[1:] = composition.flags_first(arguments)
     job()
 
 

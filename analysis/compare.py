@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.collect import Run
-from stream.plots import DASH, TIMES, percent
+from stream.wording import DASH, TIMES, percent
 
 METHOD = ("learner", "training", "backbone")  # the parts of the config that make up a method
 METRICS = ("average_score", "learning_score", "bwt", "forgetting")

@@ -15,7 +15,6 @@ from analysis.collect import Run
 from analysis.compare import check_comparable, group, method_labels, repetitions
 from stream.plots import (
     BLUE,
-    DASH,
     FIGURES,
     GREEN,
     GREY,
@@ -24,13 +23,13 @@ from stream.plots import (
     display_names,
     draw_matrix,
     new_figure,
-    percent,
     plain,
     running_average,
     save,
     score_matrix,
     stream_name,
 )
+from stream.wording import DASH, percent
 
 # Okabe and Ito 2008, without the yellow that is hard to see on white.
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#000000", GREY)

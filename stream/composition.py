@@ -24,6 +24,8 @@ CONFIG_NAME = "config"
 # Hydra's own commands: nothing is run, so there is nothing to check.
 _SHOWS_ONLY = ("--help", "-h", "--hydra-help", "--version", "--cfg", "-c", "--info", "-i")
 _SHOWS_ONLY += ("--shell-completion", "-sc", "--experimental-rerun")
+_TAKES_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp")
+_TAKES_VALUE += ("--package", "-p", "--cfg", "-c")
 
 
 def register(groups: Mapping[str, Mapping[str, type]]) -> None:
@@ -112,6 +114,19 @@ def check_command_line(folder: Path, arguments: Sequence[str]) -> None:
             known.multirun or not _has_files(run_folder),
             f"the run folder {run_folder} is not empty; choose another hydra.run.dir",
         )
+
+
+def flags_first(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with flags before overrides: Hydra's parser does not take them mixed."""
+    flags, overrides = [], []
+    takes_value = False
+    for argument in arguments:
+        if argument.startswith("-") or takes_value:
+            flags.append(argument)
+        else:
+            overrides.append(argument)
+        takes_value = argument in _TAKES_VALUE
+    return [*flags, *overrides]
 
 
 def _trials(overrides: Sequence[Override]) -> Iterator[list[str]]:

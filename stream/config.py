@@ -10,75 +10,10 @@ from typing import Any
 from omegaconf import MISSING
 
 from stream.errors import choose, require
+from stream.task_spec import TaskSpec
 
-METRICS = ("accuracy", "f1", "matthews_correlation", "spearman")
 ORDERS = ("given", "reversed", "by_size", "random")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-
-
-@dataclass
-class FilesColumns:
-    """Where the `files` source finds a task: its folder below the root, and its columns."""
-
-    folder: str = MISSING
-    text: list[str] = field(default_factory=list)
-    label: str = "label"
-
-
-@dataclass
-class GeneratedText:
-    """How the generated twin of a task looks: words a text, and the pool of texts it shares."""
-
-    words: int = 12
-    pool: str | None = None
-
-
-@dataclass
-class TaskSpec:
-    """One task as its YAML states it. ``labels`` null means regression on ``score_range``."""
-
-    title: str = MISSING
-    kind: str = MISSING
-    labels: list[str] | None = None
-    score_range: list[float] | None = None
-    metric: str = MISSING
-    version: int = 1
-    source: str = MISSING
-    files: FilesColumns = field(default_factory=FilesColumns)
-    generated: GeneratedText = field(default_factory=GeneratedText)
-
-    def __post_init__(self) -> None:
-        """Refuse a contradictory specification."""
-        choose("task kind", self.kind, ("single", "pair"))
-        choose("task metric", self.metric, METRICS)
-        require(
-            (self.labels is None) != (self.score_range is None),
-            f"task {self.title!r}: give either labels or score_range, not both and not neither",
-        )
-        if self.labels is not None:
-            distinct = len(set(self.labels))
-            require(
-                distinct == len(self.labels) >= 2,
-                f"task {self.title!r}: needs at least two different labels, got {self.labels}",
-            )
-        else:
-            low, high = self.score_range or (0.0, 0.0)
-            require(low < high, f"task {self.title!r}: score_range must rise, got {low}, {high}")
-        require(
-            (self.metric == "spearman") == (self.labels is None),
-            f"task {self.title!r}: spearman is for regression, the other metrics for classes",
-        )
-        expected = 1 if self.kind == "single" else 2
-        require(
-            len(self.files.text) == expected,
-            f"task {self.title!r}: a {self.kind} task has {expected} text column(s), "
-            f"got {self.files.text}",
-        )
-
-    @property
-    def num_outputs(self) -> int:
-        """Width K of the task's head: its classes, or 1 for regression."""
-        return len(self.labels) if self.labels is not None else 1
 
 
 @dataclass
@@ -185,16 +120,15 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Refuse values outside their range."""
-        require(self.epochs >= 1, f"training.epochs must be at least 1, got {self.epochs}")
-        require(self.min_steps >= 0, f"training.min_steps must not be negative: {self.min_steps}")
-        require(
-            self.batch_size >= 1, f"training.batch_size must be at least 1, got {self.batch_size}"
-        )
+        for name, least in (
+            ("epochs", 1),
+            ("min_steps", 0),
+            ("batch_size", 1),
+            ("weight_decay", 0),
+        ):
+            value = getattr(self, name)
+            require(value >= least, f"training.{name} must be at least {least}, got {value}")
         require(0 <= self.warmup < 1, f"training.warmup must be in [0, 1), got {self.warmup}")
-        require(
-            self.weight_decay >= 0,
-            f"training.weight_decay must not be negative: {self.weight_decay}",
-        )
         require(self.clip_norm > 0, f"training.clip_norm must be positive, got {self.clip_norm}")
 
 

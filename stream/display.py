@@ -10,14 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
-from rich.table import Table
 
 from stream.config import RunConfig
+from stream.summary import closing_table, memory_line
 from stream.tasks.task import Task
 from stream.training import planned_epochs
+from stream.wording import count, data_label, percent
 
 LOG_NAME = "run.log"
 PLAIN_EVERY_S = 10.0
@@ -201,62 +201,3 @@ class _ConsoleWarnings(logging.Handler):
         """Print a warning; errors are printed by whoever catches them."""
         if record.levelno == logging.WARNING:
             self._console.print(f"warning: {record.getMessage()}", markup=False, highlight=False)
-
-
-def count(number: int, what: str) -> str:
-    """Return a number and its noun."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def percent(score: float | None) -> str:
-    """Return a fraction as percent, a dash where undefined; never "-0.0"."""
-    return "–" if score is None else f"{100 * score + 0.0:.1f}"
-
-
-def data_label(source: str) -> str:
-    """Name the data, generated ones loudly."""
-    return "GENERATED data" if source == "generated" else f"data from {source}"
-
-
-def memory_line(results: Mapping[str, Any]) -> str:
-    """Say how much of the memory is perfect: digests of the last row against the diagonal."""
-    memory = results["memory"]
-    kind = "perfect memory" if memory["promised"] else "memory"
-    return (
-        f"{kind}: {memory['tasks_identical']} of {memory['tasks_checked']} earlier tasks "
-        "bit-identical"
-    )
-
-
-def closing_table(results: Mapping[str, Any]) -> Table:
-    """Return the table that ends a run."""
-    metrics, ledger, timing = results["metrics"], results["ledger"], results["timing"]
-    table = Table(
-        title=f"{results['learner']} on {results['stream']}, {data_label(results['source'])}",
-        box=box.SIMPLE,
-        show_header=False,
-        title_justify="left",
-    )
-    trained = [row["trained_parameters"] for row in ledger["tasks"]]
-    fractions = [row["trained_fraction"] for row in ledger["tasks"]]
-    layers = [row["trained_fraction_of_layers"] for row in ledger["tasks"]]
-    mean = sum(trained) / len(trained)
-    table.add_row("average score at the end", percent(metrics["average_score"]))
-    table.add_row("score right after learning", percent(metrics["learning_score"]))
-    table.add_row("forgetting", percent(metrics["forgetting"]))
-    table.add_row(
-        "parameters trained a task",
-        f"{mean:,.0f} ({percent(sum(fractions) / len(fractions))}% of the encoder, "
-        f"{percent(sum(layers) / len(layers))}% of its layers)",
-    )
-    table.add_row("parameters stored in all", f"{ledger['total_multiple']:.2f} x the encoder")
-    remembered = ledger["tasks"][-1]["buffer_examples"]
-    if remembered:
-        size = ledger["tasks"][-1]["buffer_bytes"] / 2**20
-        table.add_row("examples remembered", f"{remembered:,} ({size:.1f} MiB)")
-    table.add_row(
-        "time",
-        f"{timing['train_s']:.0f} s learning, "
-        f"{timing['evaluate_s'] + timing['baseline_s']:.0f} s scoring",
-    )
-    return table

@@ -17,18 +17,12 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from stream.wording import DASH, MINUS, TIMES, percent
+
 Results = dict[str, Any]
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito 2008
-DASH, MINUS, TIMES = "\u2013", "\u2212", "\u00d7"
 SCORE_LABEL = "score on the task's own metric (%)"
-
-
-def percent(score: float | None, digits: int = 1) -> str:
-    """A fraction as percent without the sign; a dash for what is undefined."""
-    if score is None or math.isnan(score):
-        return DASH
-    return f"{100 * score + 0.0:.{digits}f}".replace("-", MINUS)  # + 0.0: no minus before a true 0
 
 
 def plain(text: str, limit: int = 36) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
-from stream.config import METRICS
 from stream.errors import choose
+from stream.task_spec import METRICS
 
 
 class Score(NamedTuple):

@@ -7,19 +7,26 @@ os.environ["WANDB_MODE"] = "offline"
 os.environ["WANDB_SILENT"] = "true"
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from omegaconf import OmegaConf
 
-from stream.config import BackboneConfig, FilesColumns, TaskSpec, TrainingConfig
+from stream.composition import compose_run, register
+from stream.config import BackboneConfig, TrainingConfig
 from stream.evaluation import evaluate
+from stream.learners import LEARNERS
 from stream.learners.base import Learner
 from stream.matrix import ScoreMatrix
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.seeding import numpy_generator
+from stream.task_spec import FilesColumns, TaskSpec
+from stream.tasks.sequence import DATA
 from stream.tasks.task import Split, Task
+from stream.tracking import TRACKERS
 from stream.training import fit
 
 torch.set_num_threads(1)  # tests run in several processes
@@ -56,14 +63,12 @@ def made_spec(num_labels: int | None = 2, kind: str = "single") -> TaskSpec:
 
 
 def made_split(name: str, num_labels: int | None, rows: int) -> Split:
-    """Random token ids; the label is what the second token says."""
+    """Random token ids; the label is what the first token says."""
     generator = numpy_generator(0, "made", name)
     lengths = generator.integers(4, 12, rows)
     tokens = [generator.integers(5, VOCABULARY, length) for length in lengths]
-    second = np.array([row[1] for row in tokens])
-    labels = (
-        (second % 6).astype(np.float32).clip(0, 5) if num_labels is None else second % num_labels
-    )
+    first = np.array([row[0] for row in tokens])
+    labels = (first % 6).astype(np.float32).clip(0, 5) if num_labels is None else first % num_labels
     return Split(
         np.concatenate(tokens).astype(np.int32),
         np.cumsum([0, *lengths], dtype=np.int64),
@@ -110,6 +115,21 @@ class Stream:
         return {
             t.name: c.digest for t, c in zip(self.tasks, self.matrix.cells[-1], strict=True) if c
         }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _store() -> None:
+    """What `run_stream.main` registers before it composes."""
+    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    OmegaConf.register_new_resolver("token", lambda: "test", use_cache=True)
+
+
+@pytest.fixture(scope="session")
+def all_specs() -> dict[str, TaskSpec]:
+    """Every task's specification from conf/task/."""
+    conf = Path(__file__).parent.parent / "conf"
+    names = ",".join(sorted(path.stem for path in (conf / "task").glob("*.yaml")))
+    return compose_run(conf, [f"task=[{names}]"])[0].task
 
 
 @pytest.fixture

@@ -154,7 +154,9 @@ def test_training_reaches_adapters_and_every_layernorm(kind: str) -> None:
 def test_other_architectures_are_refused_in_one_line() -> None:
     from transformers import BertConfig, BertModel
 
-    body = BertModel(BertConfig(vocab_size=60, **{k: v for k, v in TINY.items() if k != "model_type"}))
+    body = BertModel(
+        BertConfig(vocab_size=60, **{k: v for k, v in TINY.items() if k != "model_type"})
+    )
     encoder = Encoder(body)
     del body.encoder.layer[0].output.LayerNorm
     with pytest.raises(UserError, match="post-LayerNorm encoder of the BERT family"):

@@ -20,7 +20,7 @@ from analysis.__main__ import main, show
 from analysis.collect import Run, collect
 from analysis.compare import comparison_table, method_labels
 from analysis.figures import average, matrices
-from stream.plots import DASH, MINUS
+from stream.wording import DASH, MINUS
 
 ORDER = ["sst2", "crowdflower_us_economic_performance", "cola"]
 MATRIX = [[0.9, None, None], [0.8, 0.7, None], [0.6, 0.75, -0.1]]

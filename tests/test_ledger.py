@@ -6,10 +6,10 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from stream.ledger import Ledger, count_stored, total_multiple
 from stream.learners.adapter import Adapter
 from stream.learners.finetune import Finetune
 from stream.learners.frozen import Frozen
+from stream.ledger import Ledger, count_stored, total_multiple
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from tests.conftest import Stream, made_task
@@ -86,7 +86,9 @@ def test_one_shared_encoder_costs_one_encoder(learner) -> None:
     run = Stream(learner, tasks)
     run.run()
     heads = sum(p.numel() for p in run.model.heads.parameters())
-    assert count_stored(learner.stored_states(tasks))[0] == run.model.encoder.num_parameters() + heads
+    assert (
+        count_stored(learner.stored_states(tasks))[0] == run.model.encoder.num_parameters() + heads
+    )
 
 
 def test_a_shared_tensor_counts_once() -> None:

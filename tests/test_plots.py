@@ -13,7 +13,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from stream import plots
-from stream.plots import DASH, MINUS, TIMES
+from stream.wording import DASH, MINUS, TIMES
 
 NAMES = [
     "cola",

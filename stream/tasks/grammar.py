@@ -2,10 +2,9 @@
 
 A text is a clause whose *roles* (agent, patient, the noun after each preposition) are all filled
 with nouns of the same few semantic fields: "the fox watched the violin near the soup". The label
-depends on the noun in the task's *focus* role alone. So every text shows words of several classes,
-a frozen encoder, which sees them all alike, cannot tell which one counts, and a trained encoder
-learns to read one role. Tasks read different roles and group the fields differently, so what one
-task teaches the encoder misleads it on others: that is what makes sequential learning forget.
+depends on the task's *focus* role alone. So every text shows words of several classes, a frozen
+encoder cannot tell which one counts, and a trained one learns to read one role. Tasks read other
+roles and group the fields otherwise: what one teaches the encoder misleads it on the next.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ from stream.tasks import lexicon
 from stream.tasks.lexicon import Clause, Rule, Units
 
 SPLITS = ("train", "validation", "test")
-WORDS_RANGE = (5, 48)  # "the fox watched the violin", and what the roles leave room for
+WORDS = range(5, 49)  # from the barest clause to what the roles leave room for
 POOL_UNITS = 12  # the same for all tasks of a pool, since their texts are the same
 PAIR_UNITS = 8
 FEWEST_UNITS = 6  # a class of a task with few classes unites several fields
@@ -42,9 +41,8 @@ class GeneratedRows:
 class Plan:
     """All that is settled about a task before its first row.
 
-    The focus is one of the roles; ``classes`` has the class of each unit, of adjectives ("tones")
-    for the rule "tone", else of nouns. With ``takes_all`` a given unit fills all roles, not just
-    the focus.
+    The focus is one of the roles. ``classes`` has the class of each unit, of ``tones`` for the
+    rule "tone", else of ``nouns``. With ``takes_all`` a given unit fills all roles.
     """
 
     rule: Rule
@@ -73,9 +71,9 @@ def generate(  # noqa: PLR0913 - a task's specification, all by name
 ) -> GeneratedRows:
     """Write the first ``rows`` rows of one split of the task called ``name``.
 
-    Row i depends on the seed, the names and i alone, so a larger request begins with the smaller
-    one. Single-text tasks of one pool, if they ask for the same ``words``, share all texts, each
-    with its own labels; pair tasks of one pool share their rule and their training rows.
+    Row i depends on the seed, the names and i alone: a larger request begins with the smaller.
+    Single-text tasks of one pool share all texts, if they ask for the same ``words``, each with
+    its own labels; pair tasks of one pool share their rule and their training rows.
 
     Args:
         name: seeds the rule and, without a pool, the texts.
@@ -90,14 +88,11 @@ def generate(  # noqa: PLR0913 - a task's specification, all by name
     """
     choose("kind", kind, ("single", "pair"))
     choose("split", split, SPLITS)
-    low, high = WORDS_RANGE
-    require(low <= words <= high, f"words must be from {low} to {high}, got {words}")
+    require(words in WORDS, f"words must be from {WORDS[0]} to {WORDS[-1]}, got {words}")
     plan = _plan(name, kind, num_labels, score_range or (0.0, 1.0), words, pool, seed)
     source = name if kind == "pair" and split != "train" else pool or name
-    drawn = [
-        _draw_row(plan, kind, split, index, _rng(seed, "rows", source, split, index))
-        for index in range(rows)
-    ]
+    names = (seed, "rows", source, split)
+    drawn = [_draw_row(plan, kind, split, i, _rng(*names, i)) for i in range(rows)]
     return GeneratedRows(tuple(texts for texts, _ in drawn), tuple(label for _, label in drawn))
 
 
@@ -173,9 +168,8 @@ def _draw_single(plan: Plan, index: int, rng: np.random.Generator) -> Row:
         return (text if label else _scramble(text.split(), rng),), label
     words = clause.adjectives if plan.rule.kind == "tone" else clause.nouns
     label = plan.classes[words[plan.focus][0]]
-    if plan.num_labels is None:
-        return (text,), _score(label / (len(plan.classes) - 1), plan, rng)
-    return (text,), label
+    part = label / (len(plan.classes) - 1)
+    return (text,), label if plan.num_labels else _score(part, plan, rng)
 
 
 def _draw_pair(plan: Plan, index: int, rng: np.random.Generator) -> Row:
@@ -228,15 +222,14 @@ def _draw_clause(plan: Plan, index: int, rng: np.random.Generator) -> Clause:
             counted[role] = (unit, _pick(units[unit], rng))
     num_spare = plan.words + int(rng.integers(-1, 2)) + 1 - 3 * len(plan.roles)
     num_adjectives = len(plan.roles) if is_toned else min(len(plan.roles), max(0, num_spare))
+    num_endings = max(0, num_spare - num_adjectives)
     described = rng.permutation(plan.roles).tolist()[:num_adjectives]
     return Clause(
         nouns=nouns,
         adjectives={role: adjectives[role] for role in described},
         verb=_pick(lexicon.VERBS.split(), rng),
         markers=rng.permutation(plan.roles[2:]).tolist(),
-        endings=rng.permutation(lexicon.ENDINGS.split()).tolist()[
-            : max(0, num_spare - num_adjectives)
-        ],
+        endings=rng.permutation(lexicon.ENDINGS.split()).tolist()[:num_endings],
     )
 
 
@@ -254,5 +247,4 @@ def _draw(units: Units, rng: np.random.Generator, *, unlike: int | None = None) 
 def _scramble(words: list[str], rng: np.random.Generator) -> str:
     """Swap two neighbouring words, which makes nonsense of any of these sentences."""
     place = int(rng.integers(len(words) - 1))
-    words[place], words[place + 1] = words[place + 1], words[place]
-    return " ".join(words)
+    return " ".join([*words[:place], words[place + 1], words[place], *words[place + 2 :]])

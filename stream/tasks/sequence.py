@@ -5,9 +5,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stream.config import FilesData, GeneratedData, Limits, RunConfig, TaskSpec
+from stream.config import FilesData, GeneratedData, Limits, RunConfig
 from stream.errors import UserError
 from stream.seeding import numpy_generator
+from stream.task_spec import TaskSpec
 from stream.tasks import source_files, source_generated
 from stream.tasks.encode import TextEncoder
 from stream.tasks.limits import subsample

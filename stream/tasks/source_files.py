@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stream.config import FilesData, TaskSpec
+from stream.config import FilesData
 from stream.errors import UserError, require
+from stream.task_spec import TaskSpec
 from stream.tasks.task import Rows
 
 
@@ -63,7 +64,7 @@ def _labels(column: pa.ChunkedArray, spec: TaskSpec, path: Path) -> np.ndarray:
         known = {index: index for index in range(len(spec.labels))}
     for row, value in enumerate(values):
         require(
-            value in known,
+            value in known and type(value) in (int, str),  # True and 1.0 are not 1
             f"{path}: row {row} has label {value!r}, which is not one of the task's: "
             + ", ".join(f"{index} {label!r}" for index, label in enumerate(spec.labels)),
         )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream.config import TaskSpec
 from stream.errors import unknown
+from stream.task_spec import TaskSpec
 
 SPLITS = ("train", "validation", "test")
 

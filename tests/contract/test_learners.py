@@ -1,4 +1,4 @@
-"""What every learner must do; a new file in stream/learners/ is tested from the moment it exists."""
+"""What every learner must do; a new file in stream/learners/ is tested at once."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,7 +12,9 @@ from stream.tasks.task import Task
 from stream.training import Epoch
 
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
-ISOLATED = pytest.mark.parametrize("name", sorted(n for n in LEARNERS if LEARNERS[n].promises_memory))
+ISOLATED = pytest.mark.parametrize(
+    "name", sorted(n for n in LEARNERS if LEARNERS[n].promises_memory)
+)
 
 
 def snapshot(state: dict[str, torch.Tensor]) -> dict[str, str]:

@@ -1,0 +1,102 @@
+"""The loop against a plain hand-written one, the schedule against the paper, and divergence."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from stream.config import TrainingConfig
+from stream.errors import TrainingDivergedError
+from stream.learners.adapter import Adapter
+from stream.learners.finetune import Finetune
+from stream.models.heads import TaskModel
+from stream.seeding import torch_randomness
+from stream.tasks.batches import training_rows
+from stream.training import fit, planned_epochs, warmup_then_linear
+from tests.conftest import CPU, SHORT, Stream, made_task, tiny_encoder
+
+
+def test_equals_a_plain_loop() -> None:
+    """Written with nothing of the product but its data order and its start."""
+    task = made_task("a", 3)
+    run = Stream(Finetune(lr=1e-3), [task])
+    run.learn(0)
+
+    model = TaskModel(tiny_encoder(), 0)
+    model.add_head(task)
+    model.train()
+    body, head = model.encoder.body, model.heads["a"]
+    body.pooler.requires_grad_(requires_grad=False)
+    head.requires_grad_()
+    weights = [p for p in model.parameters() if p.requires_grad and p.ndim > 1]
+    others = [p for p in model.parameters() if p.requires_grad and p.ndim == 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": weights, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}],
+        eps=1e-6,
+    )
+    train, step, steps = task.split("train"), 0, 6
+    for epoch in range(2):
+        with torch_randomness(0, "dropout", "a", epoch):
+            for rows in training_rows(task, 8, 0, epoch):
+                width = -(-int(train.lengths[rows].max()) // 8) * 8
+                ids = torch.zeros(len(rows), width, dtype=torch.long)
+                mask = torch.zeros_like(ids)
+                for line, row in enumerate(rows):
+                    tokens = train.token_ids[train.offsets[row] : train.offsets[row + 1]]
+                    ids[line, : len(tokens)] = torch.from_numpy(tokens)
+                    mask[line, : len(tokens)] = 1
+                hidden = body(input_ids=ids, attention_mask=mask, token_type_ids=ids * 0)
+                logits = head(nn.functional.dropout(hidden.last_hidden_state[:, 0], 0.1))
+                loss = nn.functional.cross_entropy(logits, torch.from_numpy(train.labels[rows]))
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_([*weights, *others], 1.0)
+                for group in optimizer.param_groups:  # warm-up over int(0.1 * 6) = 0 steps
+                    group["lr"] = 1e-3 * (steps - step) / steps
+                optimizer.step()
+                step += 1
+    assert step == steps
+    for name, parameter in run.model.named_parameters():
+        expected = model.get_parameter(name)
+        torch.testing.assert_close(parameter, expected, rtol=1e-5, atol=1e-7, msg=name)
+
+
+def test_schedule_rises_for_a_tenth_and_falls_to_zero() -> None:
+    rates = [warmup_then_linear(step, 100, 0.1) for step in range(100)]
+    assert rates[:10] == pytest.approx([(i + 1) / 11 for i in range(10)])
+    assert rates[10] == 1.0
+    assert rates[10:] == pytest.approx(np.linspace(1, 0, 91)[:-1])
+    assert warmup_then_linear(0, 1, 0.1) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "epochs", "min_steps", "expected"),
+    [(256, 3, 48, 6), (4000, 3, 48, 3), (20, 3, 48, 48), (20, 3, 0, 3), (33, 1, 3, 2)],
+)
+def test_small_tasks_get_more_epochs(rows: int, epochs: int, min_steps: int, expected: int) -> None:
+    assert planned_epochs(rows, TrainingConfig(epochs=epochs, min_steps=min_steps)) == expected
+
+
+def test_a_loss_that_is_not_finite_stops_and_names_task_step_and_rate() -> None:
+    run = Stream(Finetune(lr=1e30), [made_task("steep")])
+    with pytest.raises(TrainingDivergedError, match=r"'steep' at step \d+ with learning rate \S+"):
+        run.learn(0)
+
+
+def test_report_counts_steps_examples_and_losses() -> None:
+    task = made_task("a", rows=20)
+    run = Stream(Adapter(size=2), [task])
+    seen: list[tuple[int, int, int]] = []
+    report = fit(run.learner, task, SHORT, CPU, lambda *step: seen.append(step))
+    assert (report.steps, report.examples, len(report.losses)) == (6, 40, 6)
+    assert [s[:2] for s in seen] == [(i, 6) for i in range(1, 7)]
+    assert sorted(s[2] for s in seen) == [4, 4, 8, 8, 8, 8]
+
+
+@pytest.mark.parametrize("learner", [Adapter(lr=1e-2, size=8), Finetune(lr=2e-3)])
+def test_learners_learn(learner) -> None:
+    """The label is the first token's parity: far above chance after some epochs."""
+    task = made_task("a", 2, rows=200)
+    run = Stream(learner, [task])
+    fit(learner, task, TrainingConfig(epochs=30, min_steps=0, batch_size=20), CPU)
+    assert run.evaluate(task).score > 0.8
