@@ -40,6 +40,7 @@ class Trainable(Protocol):
     """What the loop asks of a learner; the hooks are described in `stream.learners.base`."""
 
     lr: float
+    head_lr: float | None
     seed: int
 
     @property
@@ -76,17 +77,18 @@ def warmup_then_linear(step: int, steps: int, warmup: float) -> float:
     return (steps - step) / (steps - rising)
 
 
-def optimizer_for(
-    parameters: Mapping[str, torch.nn.Parameter], lr: float, weight_decay: float
-) -> torch.optim.AdamW:
-    """Return AdamW; weights decay, biases and LayerNorms do not (as in adapter-bert)."""
-    decayed = [p for p in parameters.values() if p.ndim >= 2]
-    others = [p for p in parameters.values() if p.ndim < 2]
-    groups = [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=lr, eps=1e-6, foreach=True)
+def optimizer_for(learner: Trainable, weight_decay: float) -> torch.optim.AdamW:
+    """Return AdamW over what the learner trains; heads may have a learning rate of their own.
+
+    Weights decay, biases and LayerNorms do not (as in adapter-bert).
+    """
+    groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
+    for name, parameter in learner.trained_parameters().items():
+        lr = learner.head_lr if learner.head_lr and name.startswith("heads.") else learner.lr
+        decay = weight_decay if parameter.ndim >= 2 else 0.0
+        groups.setdefault((lr, decay), []).append(parameter)
+    options = [{"params": p, "lr": lr, "weight_decay": d} for (lr, d), p in groups.items()]
+    return torch.optim.AdamW(options, eps=1e-6, foreach=True)
 
 
 def fit(
@@ -112,7 +114,7 @@ def fit(
     learner.begin_task(task)
     learner.model.train()
     parameters = learner.trained_parameters()
-    optimizer = optimizer_for(parameters, learner.lr, training.weight_decay)
+    optimizer = optimizer_for(learner, training.weight_decay)
     rows = len(task.split("train"))
     epochs = planned_epochs(rows, training)
     steps = epochs * steps_per_epoch(rows, training)

@@ -29,6 +29,8 @@ class Learner:
     """
 
     lr: float = 5e-5
+    head_lr: float | None = None
+    """Learning rate of the heads; null takes ``lr``."""
 
     promises_memory: ClassVar[bool] = False
     """Learning a task changes no byte of what serves an earlier one."""
@@ -36,6 +38,8 @@ class Learner:
     def __post_init__(self) -> None:
         """Refuse a learning rate that cannot learn."""
         require(self.lr > 0, f"learner.lr must be positive, got {self.lr}")
+        positive = self.head_lr is None or self.head_lr > 0
+        require(positive, f"learner.head_lr must be positive, got {self.head_lr}")
 
     @property
     def name(self) -> str:

@@ -234,7 +234,7 @@ def _draw_clause(plan: Plan, index: int, rng: np.random.Generator) -> Clause:
 
 
 def _pick(words: Sequence[str], rng: np.random.Generator) -> str:
-    return words[rng.integers(len(words))]
+    return words[int(rng.integers(len(words)))]
 
 
 def _draw(units: Units, rng: np.random.Generator, *, unlike: int | None = None) -> Word:
