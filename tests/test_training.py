@@ -12,14 +12,14 @@ from stream.learners.finetune import Finetune
 from stream.models.heads import TaskModel
 from stream.seeding import torch_randomness
 from stream.tasks.batches import training_rows
-from stream.training import fit, planned_epochs, warmup_then_linear
+from stream.training import fit, optimizer_for, planned_epochs, warmup_then_linear
 from tests.conftest import CPU, SHORT, Stream, made_task, tiny_encoder
 
 
 def test_equals_a_plain_loop() -> None:
     """Written with nothing of the product but its data order and its start."""
     task = made_task("a", 3)
-    run = Stream(Finetune(lr=1e-3), [task])
+    run = Stream(Finetune(lr=1e-3, head_lr=None), [task])
     run.learn(0)
 
     model = TaskModel(tiny_encoder(), 0)
@@ -59,6 +59,18 @@ def test_equals_a_plain_loop() -> None:
     for name, parameter in run.model.named_parameters():
         expected = model.get_parameter(name)
         torch.testing.assert_close(parameter, expected, rtol=1e-5, atol=1e-7, msg=name)
+
+
+def test_heads_may_have_a_learning_rate_of_their_own() -> None:
+    run = Stream(Finetune(lr=1e-3, head_lr=7e-3), [made_task("a")])
+    run.learner.begin_task(run.tasks[0])
+    optimizer = optimizer_for(run.learner, weight_decay=0.01)
+    names = {id(p): n for n, p in run.model.named_parameters()}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            is_head = names[id(parameter)].startswith("heads.")
+            assert group["lr"] == (7e-3 if is_head else 1e-3)
+            assert group["weight_decay"] == (0.01 if parameter.ndim > 1 else 0.0)
 
 
 def test_schedule_rises_for_a_tenth_and_falls_to_zero() -> None:

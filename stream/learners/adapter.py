@@ -25,7 +25,7 @@ from stream.tasks.task import Task
 class Adapter(Learner):
     """Adapters of ``size`` units whose weights start with deviation ``init_std``."""
 
-    lr: float = 1e-3
+    lr: float = 2e-3
     size: int = 64
     init_std: float = 1e-2
 

@@ -15,6 +15,7 @@ class Finetune(Learner):
     """Train the whole encoder on each task in turn."""
 
     lr: float = 5e-5
+    head_lr: float | None = 2e-3
 
     def trains(self, name: str) -> bool:
         """Everything."""

@@ -10,7 +10,7 @@ from stream.learners.base import Learner
 class Frozen(Learner):
     """Train the task's head only (linear probing)."""
 
-    lr: float = 5e-3
+    lr: float = 2e-2
 
     promises_memory: ClassVar[bool] = True
 

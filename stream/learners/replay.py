@@ -32,6 +32,7 @@ class Replay(Learner):
     """
 
     lr: float = 5e-5
+    head_lr: float | None = 2e-3
     budget: int | str = 50
     replayed: int = 16
     sampling: str = "uniform"

@@ -15,6 +15,7 @@ from torch import nn
 
 from stream.config import BackboneConfig
 from stream.errors import UserError, require
+from stream.models.linear import convolve_linears
 from stream.tasks.batches import Batch
 
 
@@ -45,6 +46,7 @@ class Encoder(nn.Module):
     def __init__(self, body: nn.Module, pooling: str = "cls"):
         super().__init__()
         self.body = body
+        convolve_linears(body)
         self.pooling = pooling
         config: Any = body.config
         self.width = int(config.hidden_size)
