@@ -1,4 +1,4 @@
-"""How much faster this CPU is with `ConvolvedLinear`: python benchmarks/cpu_linear.py
+"""How much faster this CPU is with `ConvolvedLinear`. Run: python benchmarks/cpu_linear.py.
 
 Both ways are measured in turns in one process, on batches of 32 random texts; ratios are what to
 read. Needs the packages of `make run`.
