@@ -95,14 +95,27 @@ class WandbTracking:
             self._try(lambda: run.finish(exit_code=0 if kind is None else 1))
 
     def start(self, folder: Path, results: Mapping[str, Any]) -> None:
-        """Open one W&B run whose files lie in the run folder."""
+        """Open one W&B run whose files lie in the run folder; offline if no server answers."""
         self._try(lambda: self._start(folder, results))
 
     def _start(self, folder: Path, results: Mapping[str, Any]) -> None:
         import wandb
+        from wandb.errors import CommError
 
+        mode = self._mode(str(wandb.setup().settings.base_url))
+        try:
+            self._open(wandb, folder, results, mode)
+        except CommError as error:
+            LOG.warning(
+                "W&B does not answer (%s); its files stay in the run folder: wandb sync %s",
+                _first_line(error),
+                folder / "wandb" / "offline-run-*",
+            )
+            self._open(wandb, folder, results, "offline")
+
+    def _open(self, wandb: Any, folder: Path, results: Mapping[str, Any], mode: str) -> None:
+        """Open the run in a mode of W&B."""
         learner, source = results["learner"], results["source"]
-        settings = wandb.Settings(silent=True, console="off", init_timeout=INIT_TIMEOUT_S)
         run = wandb.init(
             project=self.project,
             entity=self.entity,
@@ -112,9 +125,9 @@ class WandbTracking:
             job_type="stream",
             tags=[learner, results["stream"], results["backbone"], f"data:{source}"],
             config=dict(results["config"]) | {"data_hash": results["data"]["hash"]},
-            mode=self._mode(),
+            mode=mode,
             reinit="create_new",
-            settings=settings,
+            settings=wandb.Settings(silent=True, console="off", init_timeout=INIT_TIMEOUT_S),
         )
         for metric in ("score/*", "summary/*"):
             run.define_metric(metric, step_metric="task_index")
@@ -151,13 +164,13 @@ class WandbTracking:
         final = {k: v for k, v in results["metrics"].items() if v is not None}
         run.summary.update({**final, "data": source, "memory": dict(results["memory"])})
 
-    def _mode(self) -> Any:
+    def _mode(self, server: str) -> str:
         """Return W&B's mode: what WANDB_MODE says, else online only where a login exists."""
         if "WANDB_MODE" in os.environ:
             return os.environ["WANDB_MODE"]
         if self.mode != "auto":
             return self.mode
-        return "online" if login_exists() else "offline"
+        return "online" if login_exists(server) else "offline"
 
     def _do(self, action: Callable[[Any], None]) -> None:
         """Act on the run if it is open."""
@@ -171,15 +184,19 @@ class WandbTracking:
             action()
         except Exception as error:  # noqa: BLE001 - a view must never fail the run
             self._run = None
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-            LOG.warning("W&B is switched off for this run: %s", reason)
+            LOG.warning("W&B is switched off for this run: %s", _first_line(error))
 
 
-def login_exists() -> bool:
-    """Whether a W&B key is in the environment or in the netrc file; never asks for one."""
+def _first_line(error: Exception) -> str:
+    """Return the first line of an error's message."""
+    return str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+
+
+def login_exists(server: str) -> bool:
+    """Whether a key for W&B's server is in the environment or in the netrc file; never asks."""
     if os.environ.get("WANDB_API_KEY"):
         return True
-    host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname
+    host = urlsplit(server).hostname
     path = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
     try:
         return host is not None and netrc.netrc(path).authenticators(host) is not None

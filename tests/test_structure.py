@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -36,5 +37,21 @@ def test_readme_tree_names_what_is_there() -> None:
     tree = re.search(r"```text\n(run_stream\.py.*?)```", readme, re.DOTALL)
     assert tree is not None
     named = set(re.findall(r"[\w]+\.py", tree.group(1)))
-    real = {path.name for path in MODULES if path.name != "__init__.py"}
+    real = {path.name for path in [*MODULES, *ROOT.glob("benchmarks/*.py")]} - {"__init__.py"}
     assert named - {"__init__.py"} == real
+
+
+def test_readme_learner_is_a_learner(stream, three_tasks) -> None:
+    """The README's example, as it stands, keeps its promise."""
+    readme = (ROOT / "README.md").read_text()
+    code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert code is not None
+    module = types.ModuleType("bitfit")
+    sys.modules["bitfit"] = module  # dataclasses look their module up
+    exec(code.group(1), module.__dict__)
+    run = stream(module.BitFit(), three_tasks)
+    run.run()
+    assert run.matrix.memory() == (2, 2)
+    names = [n for n in run.learner.trained_parameters() if not n.startswith("heads.")]
+    assert names
+    assert all(name.endswith(".bias") for name in names)

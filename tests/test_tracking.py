@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import wandb
 
+from stream import tracking
 from stream.errors import UserError
 from stream.tracking import NoTracking, WandbTracking, login_exists
 
+SERVER = "https://wandb.example"
 RESULTS: dict[str, Any] = {
     "learner": "adapter",
     "stream": "custom",
@@ -91,8 +94,6 @@ def test_runs_are_separate_also_when_one_fails(tmp_path: Path) -> None:
 def test_a_broken_wandb_is_switched_off_with_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: str
 ) -> None:
-    import wandb
-
     def fail(*args: object, **kwargs: object) -> None:
         raise OSError("no server")
 
@@ -104,18 +105,38 @@ def test_a_broken_wandb_is_switched_off_with_one_warning(
     assert warnings == ["W&B is switched off for this run: no server"]
 
 
+def test_an_unreachable_server_leaves_an_offline_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")  # nobody listens there
+    monkeypatch.setattr(tracking, "INIT_TIMEOUT_S", 3)
+    wandb.teardown()  # settings are read once a process
+    try:
+        logging.getLogger("stream").propagate = True
+        track(tmp_path)
+    finally:
+        monkeypatch.undo()
+        wandb.teardown()
+    assert "wandb sync" in caplog.text
+    assert caplog.text.count("W&B") == 1
+    assert "score/a" in json.dumps(records(tmp_path))
+
+
 def test_login_is_looked_for_never_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.delenv("WANDB_MODE")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    assert not login_exists()
-    assert WandbTracking()._mode() == "offline"
-    (tmp_path / "netrc").write_text("machine api.wandb.ai login user password secret\n")
-    assert login_exists()
-    assert WandbTracking()._mode() == "online"
-    assert WandbTracking(mode="offline")._mode() == "offline"
+    assert not login_exists(SERVER)
+    assert WandbTracking()._mode(SERVER) == "offline"
+    (tmp_path / "netrc").write_text("machine wandb.example login user password secret\n")
+    assert login_exists(SERVER)
+    assert not login_exists("https://other.example")
+    assert WandbTracking()._mode(SERVER) == "online"
+    assert WandbTracking(mode="offline")._mode(SERVER) == "offline"
     monkeypatch.setenv("WANDB_MODE", "disabled")
-    assert WandbTracking(mode="online")._mode() == "disabled"
+    assert WandbTracking(mode="online")._mode(SERVER) == "disabled"
 
 
 def test_modes_are_checked() -> None:
