@@ -12,6 +12,7 @@ from omegaconf import MISSING
 from stream.errors import choose, require
 from stream.task_spec import TaskSpec
 
+LEAKS = ("drop", "warn", "error")
 ORDERS = ("given", "reversed", "by_size", "random")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -43,10 +44,18 @@ class GeneratedData:
 
 @dataclass
 class FilesData:
-    """Parquet files ``root/FOLDER/{train,validation,test}.parquet``."""
+    """People's own files below ``root``; each task's YAML says which."""
 
     source: str = "files"
     root: str = MISSING
+
+
+@dataclass
+class HubData:
+    """The Hugging Face hub, or its cache; ``offline`` never asks the network."""
+
+    source: str = "hub"
+    offline: bool = False
 
 
 @dataclass
@@ -170,6 +179,8 @@ class RunConfig:
     task: dict[str, TaskSpec] = field(default_factory=dict)
     order: str = "given"
     order_seed: int | None = None
+    leaks: str = "drop"
+    cache: str | None = None
     limits: Limits = field(default_factory=Limits)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -180,6 +191,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         """Refuse unknown orders, unusable names and settings without effect."""
         choose("order", self.order, ORDERS)
+        choose("leaks", self.leaks, LEAKS)
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
         for name in self.task:
             require(

@@ -14,8 +14,9 @@ from stream.evaluation import evaluate
 from stream.fingerprint import Fingerprinter
 from stream.learners.base import Learner
 from stream.ledger import Ledger
+from stream.locate import cache_folder, tokenizer_location
 from stream.matrix import Cell, ScoreMatrix
-from stream.models.encoder import load_encoder, tokenizer_location
+from stream.models.encoder import load_encoder
 from stream.models.heads import TaskModel
 from stream.results import Record
 from stream.tasks.encode import TextEncoder
@@ -49,17 +50,16 @@ def run_stream(
     text_encoder = TextEncoder(
         tokenizer_location(config.backbone),
         config.backbone.max_length,
+        cache_folder(config.cache),
         revision=config.backbone.revision,
     )
-    tasks = build_tasks(config, text_encoder, display.reading)
+    tasks, leaks = build_tasks(config, text_encoder, display.reading)
     display.loading(config.backbone.name)
     encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
     ledger = Ledger(encoder.num_parameters(), encoder.num_layer_parameters())
     model = TaskModel(encoder.to(device), config.seed)
     matrix = ScoreMatrix([task.name for task in tasks])
-    record = Record(
-        config, tasks, str(device), matrix, ledger, promises_memory=learner.promises_memory
-    )
+    record = Record(config, tasks, leaks, str(device), matrix, ledger)
     learner.begin_stream(model, seed=config.seed, pad_id=text_encoder.pad_id)
     record.timing.prepare_s = time.perf_counter() - started
     tracker.start(folder, record.write(folder))

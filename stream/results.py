@@ -14,6 +14,7 @@ from stream.config import RunConfig
 from stream.ledger import Ledger
 from stream.matrix import Cell, ScoreMatrix
 from stream.metrics import summarize
+from stream.tasks.leaks import Leak
 from stream.tasks.sequence import data_hash
 from stream.tasks.task import Task
 
@@ -48,10 +49,10 @@ class Record:
 
     config: RunConfig
     tasks: Sequence[Task]
+    leaks: Sequence[Leak]
     device: str
     matrix: ScoreMatrix
     ledger: Ledger
-    promises_memory: bool
     baseline: list[Cell] | None = None
     fingerprints: dict[str, str] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Record:
             "baseline": None if baseline is None else [cell.score for cell in baseline],
             "metrics": dict(summarize(scores)),
             "memory": {
-                "promised": self.promises_memory,
+                "promised": self.config.learner.promises_memory,
                 "tasks_checked": checked,
                 "tasks_identical": identical,
             },
@@ -105,12 +106,18 @@ class Record:
             for task in self.tasks
         }
         hashes = {task.name: dict(task.hashes) for task in self.tasks}
+        accounts = {
+            task.name: {s: asdict(account) for s, account in task.accounts.items()}
+            for task in self.tasks
+        }
         return {
             "source": self.config.data.source,
             "hash": data_hash(self.tasks),
             "rows": rows,
             "truncated": truncated,
             "hashes": hashes,
+            "accounts": accounts,
+            "leaks": [asdict(leak) for leak in self.leaks],
         }
 
     def write(self, folder: Path) -> dict[str, Any]:

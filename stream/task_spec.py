@@ -6,16 +6,83 @@ from omegaconf import MISSING
 
 from stream.errors import choose, require
 
+PARQUET_SPLITS = {s: f"{s}.parquet" for s in ("train", "validation", "test")}
+DROPPABLE = ("ragged", "unknown_label", "duplicate")
 METRICS = ("accuracy", "f1", "matthews_correlation", "spearman")
 
 
 @dataclass
-class FilesColumns:
-    """Where the `files` source finds a task: its folder below the root, and its columns."""
+class DialectSpec:
+    """How a delimited text file is read; null is detected and printed.
 
-    folder: str = MISSING
+    Attributes:
+        encoding: such as ``utf-8``, ``utf-16``, ``cp1252``.
+        delimiter: one character.
+        quoting: false where quote characters are text.
+        header: false where the first line is a row; columns are column_1, column_2, ...
+    """
+
+    encoding: str | None = None
+    delimiter: str | None = None
+    quoting: bool | None = None
+    header: bool | None = None
+
+
+@dataclass
+class SourceColumns:
+    """What a source's columns mean.
+
+    Attributes:
+        text: the text column, or both of a pair in reading order.
+        label: the label column.
+        values: source value -> label name, where they differ. Numbers without it are indices.
+        exclude: label values whose rows are left out on purpose, such as "not sure".
+        drop: what may be dropped instead of being an error (`DROPPABLE`).
+        group: column whose rows stay in one split where splits are carved.
+        rows: expected number of rows by part of the source.
+    """
+
     text: list[str] = field(default_factory=list)
     label: str = "label"
+    values: dict[str, str] = field(default_factory=dict)
+    exclude: list[str] = field(default_factory=list)
+    drop: list[str] = field(default_factory=list)
+    group: str | None = None
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse reasons that do not exist."""
+        for reason in self.drop:
+            choose("drop reason", reason, DROPPABLE)
+
+
+@dataclass
+class FilesSource(SourceColumns):
+    """The task's files: ``data.root``/``folder``/pattern, a pattern a split or one for all."""
+
+    folder: str = "."
+    splits: dict[str, str] = field(default_factory=lambda: dict(PARQUET_SPLITS))
+    dialect: DialectSpec = field(default_factory=DialectSpec)
+
+
+@dataclass
+class HubSource(SourceColumns):
+    """The task on the Hugging Face hub.
+
+    Attributes:
+        id: such as ``nyu-mll/glue``; null where none is known.
+        config: the data set's configuration.
+        revision: null is the main branch, resolved and recorded at the first load;
+            ``refs/convert/parquet`` where main is a script.
+        splits: our split -> the hub's. Splits that we lack are carved from train.
+        missing: why there is no id, and how to go on.
+    """
+
+    id: str | None = None
+    config: str | None = None
+    revision: str | None = None
+    splits: dict[str, str] = field(default_factory=dict)
+    missing: str | None = None
 
 
 @dataclass
@@ -37,7 +104,8 @@ class TaskSpec:
     metric: str = MISSING
     version: int = 1
     source: str = MISSING
-    files: FilesColumns = field(default_factory=FilesColumns)
+    files: FilesSource = field(default_factory=FilesSource)
+    hub: HubSource = field(default_factory=HubSource)
     generated: GeneratedText = field(default_factory=GeneratedText)
 
     def __post_init__(self) -> None:
@@ -62,11 +130,12 @@ class TaskSpec:
             f"task {self.title!r}: spearman is for regression, the other metrics for classes",
         )
         expected = 1 if self.kind == "single" else 2
-        require(
-            len(self.files.text) == expected,
-            f"task {self.title!r}: a {self.kind} task has {expected} text column(s), "
-            f"got {self.files.text}",
-        )
+        for columns in (self.files, self.hub):
+            require(
+                len(columns.text) in (0, expected),
+                f"task {self.title!r}: a {self.kind} task has {expected} text column(s), "
+                f"got {columns.text}",
+            )
 
     @property
     def num_outputs(self) -> int:

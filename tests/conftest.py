@@ -1,10 +1,12 @@
 """Settings and builders that the tests share. Everything here is small, seeded and generated."""
 
 import os
+import tempfile
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "offline"
 os.environ["WANDB_SILENT"] = "true"
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="task-stream-tests-")
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +25,7 @@ from stream.matrix import ScoreMatrix
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.seeding import numpy_generator
-from stream.task_spec import FilesColumns, TaskSpec
+from stream.task_spec import FilesSource, TaskSpec
 from stream.tasks.sequence import DATA
 from stream.tasks.task import Split, Task
 from stream.tracking import TRACKERS
@@ -58,7 +60,7 @@ def made_spec(num_labels: int | None = 2, kind: str = "single") -> TaskSpec:
         score_range=[0.0, 5.0] if num_labels is None else None,
         metric="spearman" if num_labels is None else "accuracy",
         source="made for tests",
-        files=FilesColumns("made", ["text"] if kind == "single" else ["text", "other"]),
+        files=FilesSource(text=["text"] if kind == "single" else ["text", "other"]),
     )
 
 

@@ -4,7 +4,6 @@ B examples, L tokens, D width.
 """
 
 import hashlib
-import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import nn
 
 from stream.config import BackboneConfig
 from stream.errors import UserError, require
+from stream.locate import locate
 from stream.models.linear import convolve_linears
 from stream.tasks.batches import Batch
 
@@ -119,41 +119,6 @@ class Encoder(nn.Module):
     def num_layer_parameters(self) -> int:
         """Return the parameters of the Transformer layers, without embeddings and pooler."""
         return sum(p.numel() for layer in self.layers() for p in layer.parameters())
-
-
-def locate(config: BackboneConfig) -> str:
-    """Return what transformers loads from: a folder's path, or an id on the hub.
-
-    Raises:
-        UserError: a package that is not installed, or a folder that is not there.
-    """
-    location = config.location or ""
-    if config.origin == "package":
-        package = importlib.util.find_spec(location)
-        require(
-            package is not None and package.origin is not None,
-            f"backbone {config.name!r}: the package {location!r} is not installed",
-        )
-        assert package is not None
-        assert package.origin is not None
-        return str(Path(package.origin).parent / "model")
-    if config.origin == "folder":
-        folder = Path(location).expanduser()
-        require(
-            (folder / "config.json").is_file(),
-            f"backbone.location={location!r}: no config.json in {folder.resolve()}",
-        )
-        return str(folder)
-    return location
-
-
-def tokenizer_location(config: BackboneConfig) -> str:
-    """Return where the tokenizer's files are: ``backbone.tokenizer``, or the encoder's own."""
-    if config.tokenizer is None:
-        return locate(config)
-    if importlib.util.find_spec(config.tokenizer.partition("/")[0]) is None:
-        return config.tokenizer
-    return locate(BackboneConfig("tokenizer", "package", config.tokenizer))
 
 
 def load_encoder(config: BackboneConfig, *, vocabulary_size: int, seed: int = 0) -> Encoder:

@@ -1,7 +1,5 @@
 """Subsamples that nest: the 100-row sample of a split lies within its 200-row sample."""
 
-import hashlib
-
 import numpy as np
 
 from stream.tasks.task import Rows
@@ -16,17 +14,11 @@ def subsample(rows: Rows, limit: int | None, num_labels: int | None) -> Rows:
     """
     if limit is None or limit >= len(rows):
         return rows
-    keys = [hashlib.sha256("\x1f".join(texts).encode()).digest() for texts in rows.texts]
-    by_hash = sorted(range(len(rows)), key=lambda row: (keys[row], row))
-    strata = rows.labels.tolist() if num_labels is not None else [0] * len(rows)
-    sizes: dict[int, int] = {}
-    for stratum in strata:
-        sizes[stratum] = sizes.get(stratum, 0) + 1
-    seen = dict.fromkeys(sizes, 0)
-    place = {}
-    for row in by_hash:
-        stratum = strata[row]
-        place[row] = (seen[stratum] + 0.5) / sizes[stratum]
-        seen[stratum] += 1
-    chosen = sorted(by_hash, key=lambda row: (place[row], keys[row]))[:limit]
-    return rows.take(np.array(sorted(chosen)))
+    strata = rows.labels if num_labels is not None else np.zeros(len(rows), np.int64)
+    by_hash = np.argsort(rows.keys, kind="stable")
+    places = np.empty(len(rows))
+    for stratum in np.unique(strata):
+        members = by_hash[strata[by_hash] == stratum]
+        places[members] = (np.arange(len(members)) + 0.5) / len(members)
+    chosen = np.lexsort((rows.keys, places))[:limit]
+    return rows.take(np.sort(chosen))

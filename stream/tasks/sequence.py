@@ -2,60 +2,56 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from stream.config import FilesData, GeneratedData, Limits, RunConfig
-from stream.errors import UserError
+from stream.config import FilesData, GeneratedData, HubData, RunConfig
+from stream.locate import cache_folder
 from stream.seeding import numpy_generator
-from stream.task_spec import TaskSpec
-from stream.tasks import source_files, source_generated
 from stream.tasks.encode import TextEncoder
+from stream.tasks.leaks import Leak, handle_leaks
 from stream.tasks.limits import subsample
-from stream.tasks.task import SPLITS, Rows, Task
+from stream.tasks.loading import LoadedTask, load_task
+from stream.tasks.task import SPLITS, Task
 
-DATA = {"generated": GeneratedData, "files": FilesData}
-_READERS: Mapping[str, Callable[[Any, str, TaskSpec, str], Rows]] = {
-    "generated": source_generated.read_split,
-    "files": source_files.read_split,
-}
+DATA = {"generated": GeneratedData, "files": FilesData, "hub": HubData}
 
 
 def build_tasks(
     config: RunConfig, encoder: TextEncoder, on_task: Callable[[str], None] = lambda name: None
-) -> list[Task]:
-    """Read, limit and encode every task, then put them in order.
+) -> tuple[list[Task], list[Leak]]:
+    """Read every task, deal with leaks between them, limit, encode, and put them in order.
 
     Args:
         config: the run's configuration.
         encoder: the backbone's tokenizer.
-        on_task: called with each task's name before it is read.
+        on_task: called with each task's name before it is read or encoded.
+
+    Returns:
+        The tasks in order, and the leaks that were found.
     """
-    tasks = []
+    loaded = {}
     for name, spec in config.task.items():
         on_task(name)
-        tasks.append(_build(config, name, spec, encoder))
-    return arrange(tasks, config.order, config.order_seed)
+        loaded[name] = load_task(config.data, name, spec, cache_folder(config.cache))
+    leaks = handle_leaks(loaded, config.leaks)
+    tasks = []
+    for name, task in loaded.items():
+        on_task(name)
+        tasks.append(_encode(config, name, task, encoder))
+    return arrange(tasks, config.order, config.order_seed), leaks
 
 
-def _build(config: RunConfig, name: str, spec: TaskSpec, encoder: TextEncoder) -> Task:
-    """Read, limit and encode one task."""
-    read = _READERS[config.data.source]
+def _encode(config: RunConfig, name: str, loaded: LoadedTask, encoder: TextEncoder) -> Task:
+    """Limit and encode one task."""
+    spec = config.task[name]
     num_labels = None if spec.labels is None else len(spec.labels)
     splits, hashes = {}, {}
     for split in SPLITS:
-        limit = _limit(config.limits, split)
-        rows = subsample(read(config.data, name, spec, split), limit, num_labels)
-        if not len(rows):
-            raise UserError(f"task {name!r}: split {split!r} is empty")
-        splits[split] = encoder.encode(rows)
+        limit = config.limits.train if split == "train" else config.limits.eval
+        rows = subsample(loaded.rows[split], limit, num_labels)
         hashes[split] = rows.digest()
-    return Task(name, spec, splits, hashes)
-
-
-def _limit(limits: Limits, split: str) -> int | None:
-    """Return the most rows that a split may have."""
-    return limits.train if split == "train" else limits.eval
+        splits[split] = encoder.encode(rows, hashes[split])
+    return Task(name, spec, splits, hashes, loaded.accounts)
 
 
 def arrange(tasks: Sequence[Task], order: str, seed: int | None) -> list[Task]:

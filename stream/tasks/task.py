@@ -3,12 +3,15 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from stream.errors import unknown
 from stream.task_spec import TaskSpec
+from stream.tasks.identity import text_key
+from stream.tasks.table import Account
 
 SPLITS = ("train", "validation", "test")
 
@@ -26,9 +29,17 @@ class Rows:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """What identifies each row's texts whatever their case and blanks, uint64 [N]."""
+        return np.array([text_key(texts) for texts in self.texts], np.uint64)
+
     def take(self, indices: np.ndarray) -> "Rows":
         """Return the rows at ``indices``, in that order."""
-        return Rows(tuple(self.texts[i] for i in indices), self.labels[indices])
+        taken = Rows(tuple(self.texts[i] for i in indices), self.labels[indices])
+        if "keys" in self.__dict__:  # computed once a row, however often rows are taken
+            taken.__dict__["keys"] = self.keys[indices]
+        return taken
 
     def digest(self) -> str:
         """Return the SHA-256 of texts and labels in order."""
@@ -82,6 +93,7 @@ class Task:
     spec: TaskSpec
     splits: Mapping[str, Split]
     hashes: Mapping[str, str]
+    accounts: Mapping[str, Account] = field(default_factory=dict)
 
     @property
     def num_outputs(self) -> int:

@@ -1,0 +1,432 @@
+"""The hub source, against a stand-in on loopback; its libraries read their settings at import, so
+that each load is a process of its own."""
+
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hub_server import Hub, serve
+
+from stream.errors import UserError
+from stream.tasks.hub_record import (
+    HubRecord,
+    SplitRecord,
+    read_arrow,
+    read_record,
+    rows_digest,
+    write_record,
+)
+from stream.tasks.source_hub import EXPORT, HubSource, changes, read_hub, record_path
+
+SCRIPT = """
+import json, logging, socket, sys, time
+from pathlib import Path
+
+asked = json.loads(sys.argv[1])
+if asked["closed"]:
+    def refuse(*_):
+        raise AssertionError("a socket was opened")
+    socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+lines = []
+handler = logging.Handler()
+handler.emit = lambda record: lines.append(record.getMessage())
+logging.getLogger("stream").addHandler(handler)
+start = time.monotonic()
+
+from stream.errors import UserError
+from stream.tasks.source_hub import HubSource, read_hub
+
+assert "datasets" not in sys.modules
+answer = {"error": None}
+try:
+    tables = read_hub(
+        "cola", HubSource(**asked["source"]), Path(asked["cache"]), offline=asked["offline"]
+    )
+except UserError as error:
+    answer["error"] = str(error)
+else:
+    answer["rows"] = {name: table.table.to_pylist() for name, table in tables.items()}
+    answer["where"] = {name: table.where for name, table in tables.items()}
+    answer["lines"] = {name: table.lines.tolist() for name, table in tables.items()}
+    answer["provenance"] = {name: table.provenance for name, table in tables.items()}
+answer["seconds"] = time.monotonic() - start
+answer["fetched"] = "datasets" in sys.modules
+answer["warnings"] = lines
+print(json.dumps(answer))
+"""
+ROOT = Path(__file__).parents[1]
+LABELS = ["unacceptable", "acceptable"]
+COLA = {"id": "nyu-mll/glue", "config": "cola", "splits": {"train": "train", "test": "validation"}}
+README = b"""---
+configs:
+- config_name: cola
+  data_files:
+  - {split: train, path: cola/train-*}
+  - {split: validation, path: cola/validation-*}
+  - {split: test, path: cola/test-*}
+- config_name: sst2
+  data_files:
+  - {split: train, path: sst2/train-*}
+---
+"""
+
+
+def parquet(texts: list[str], labels: list[int], names: list[str] = LABELS) -> bytes:
+    features = {
+        "sentence": {"dtype": "string", "_type": "Value"},
+        "label": {"names": names, "_type": "ClassLabel"},
+    }
+    table = pa.table({"sentence": texts, "label": pa.array(labels, pa.int64())})
+    stated = {"huggingface": json.dumps({"info": {"features": features}})}
+    file = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(stated), file)
+    return file.getvalue()
+
+
+def glue(train: bytes) -> dict[str, bytes]:
+    return {
+        "README.md": README,
+        "cola/train-00000-of-00001.parquet": train,
+        "cola/validation-00000-of-00001.parquet": parquet(["Sam left."], [1]),
+        "cola/test-00000-of-00001.parquet": parquet(["Who knows?", "Nobody."], [-1, -1]),
+        "sst2/train-00000-of-00001.parquet": parquet(["fine"], [1]),
+    }
+
+
+TRAIN = parquet(["Him left.", "He left.", ""], [0, 1, 1])
+TRAIN_ROWS = [
+    {"sentence": "Him left.", "label": "unacceptable"},
+    {"sentence": "He left.", "label": "acceptable"},
+    {"sentence": "", "label": "acceptable"},
+]
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    hub = Hub()
+    server = serve(hub)
+    yield hub
+    server.shutdown()
+    server.server_close()
+
+
+class Loader:
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder = url, folder
+        self.cache = folder / "cache"
+
+    def __call__(
+        self, source: dict, *, closed: bool = False, offline: bool = False, **environment: str
+    ) -> dict:
+        """Load in a new process; return what came of it."""
+        asked = {"source": source, "cache": str(self.cache), "closed": closed, "offline": offline}
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, json.dumps(asked)],
+            cwd=self.folder,
+            env={
+                **ours,
+                "PYTHONPATH": str(ROOT),
+                "HF_ENDPOINT": self.url,
+                "HF_HOME": str(self.folder / "home"),
+                "HF_UPDATE_DOWNLOAD_COUNTS": "0",
+                "NO_PROXY": "127.0.0.1",
+                **environment,
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def load(hub: Hub, tmp_path: Path) -> Loader:
+    return Loader(hub.url, tmp_path)
+
+
+def records(cache: Path) -> list[dict]:
+    return [json.loads(path.read_text()) for path in sorted((cache / "records").glob("*"))]
+
+
+def test_first_load_records_and_later_ones_need_no_network(load: Loader, hub: Hub) -> None:
+    commit = hub.commit("nyu-mll/glue", "main", glue(TRAIN))
+    decoy = load.folder / "nyu-mll" / "glue"  # `datasets` alone would read this folder
+    decoy.mkdir(parents=True)
+    (decoy / "train.csv").write_text("sentence,label\nwrong,0\n")
+
+    first = load(COLA)
+    assert first["error"] is None
+    assert first["rows"]["train"] == TRAIN_ROWS
+    assert first["rows"]["test"] == [{"sentence": "Sam left.", "label": "acceptable"}]
+    assert first["lines"] == {"train": [1, 2, 3], "test": [1]}
+    assert first["where"]["test"] == f"hub:nyu-mll/glue/cola@{commit} split validation"
+    [record] = records(load.cache)
+    assert record["commit"] == commit
+    assert first["provenance"]["train"] == {
+        "id": "nyu-mll/glue",
+        "config": "cola",
+        "revision": "main",
+        "commit": commit,
+        "fingerprint": record["splits"]["train"]["sha256"],
+    }
+
+    for again in (
+        load(COLA, closed=True),
+        load(COLA, closed=True, offline=True),
+        load(COLA, closed=True, HF_HUB_OFFLINE="1"),
+    ):
+        assert again["rows"] == first["rows"]
+        assert again["provenance"] == first["provenance"]
+        assert again["warnings"] == []
+        assert not again["fetched"]  # `datasets` is not even imported
+    assert records(load.cache) == [record]
+
+
+def test_a_moved_commit_is_reported_and_the_recorded_one_kept(load: Loader, hub: Hub) -> None:
+    old = hub.commit("nyu-mll/glue", "main", glue(TRAIN))
+    first = load(COLA)
+    new = hub.commit("nyu-mll/glue", "main", glue(parquet(["Other."], [0])))
+    second = load(COLA)
+    assert second["rows"] == first["rows"]
+    [line] = second["warnings"]
+    assert old[:12] in line
+    assert new[:12] in line
+
+    for path in load.cache.rglob("*.arrow"):  # the cache is lost, the record is not
+        path.unlink()
+    third = load(COLA)
+    assert third["rows"] == first["rows"]
+    assert third["provenance"]["train"]["commit"] == old
+    lost = load({**COLA, "splits": {"train": "train"}}, offline=True)
+    assert "data=generated" in lost["error"]
+
+
+def test_hidden_labels_become_null(load: Loader, hub: Hub) -> None:
+    hub.commit("nyu-mll/glue", "main", glue(TRAIN))
+    loaded = load({**COLA, "splits": {"test": "test"}})
+    assert [row["label"] for row in loaded["rows"]["test"]] == [None, None]
+
+
+def test_another_order_of_labels_gives_the_same_rows(load: Loader, hub: Hub) -> None:
+    hub.commit("nyu-mll/glue", "main", glue(TRAIN))
+    swapped = parquet(["Him left.", "He left.", ""], [1, 0, 0], LABELS[::-1])
+    hub.commit("other/glue", "main", glue(swapped))
+    one, other = load(COLA), load({**COLA, "id": "other/glue"})
+    assert one["rows"]["train"] == other["rows"]["train"]
+    prints = [loaded["provenance"]["train"]["fingerprint"] for loaded in (one, other)]
+    assert prints[0] == prints[1]
+
+
+def test_a_script_is_refused_and_its_parquet_branch_read(load: Loader, hub: Hub) -> None:
+    hub.commit("task/crowd", "main", {"README.md": b"# x", "crowd.py": b"raise SystemExit"})
+    branch = {
+        "airline/train/0000.parquet": parquet(["late"], [0], ["neutral", "positive"]),
+        "airline/train/0001.parquet": parquet(["nice"], [1], ["neutral", "positive"]),
+        "airline/train-not/0000.parquet": parquet(["no"], [1]),
+        "emotion/train/0000.parquet": parquet(["no"], [1]),
+    }
+    commit = hub.commit("task/crowd", EXPORT, branch)
+    source = {"id": "task/crowd", "config": "airline", "splits": {"train": "train"}}
+    refused = load(source)["error"]
+    assert EXPORT in refused
+    assert "script" in refused
+    loaded = load({**source, "revision": EXPORT})
+    assert loaded["error"] is None
+    assert loaded["rows"]["train"] == [
+        {"sentence": "late", "label": "neutral"},
+        {"sentence": "nice", "label": "positive"},
+    ]
+    assert loaded["provenance"]["train"]["commit"] == commit
+    assert loaded["provenance"]["train"]["revision"] == EXPORT
+
+
+def test_json_lines_are_read(load: Loader, hub: Hub) -> None:
+    rows = [{"text": "N/A", "label": 3, "label_text": "null"}, {"text": "b", "label": 0}]
+    content = "".join(json.dumps({"label_text": None, **row}) + "\n" for row in rows).encode()
+    hub.commit("SetFit/news", "main", {"train.jsonl": content, "test.jsonl": content})
+    loaded = load({"id": "SetFit/news", "splits": {"train": "train", "test": "test"}})
+    assert loaded["rows"]["train"][0] == rows[0]
+    assert loaded["rows"]["test"][1]["label_text"] is None
+
+
+@pytest.mark.parametrize("kind", ["refused", "not accepted", "no answer"])
+def test_without_network_and_cache_one_line_within_15_seconds(kind: str, tmp_path: Path) -> None:
+    server = socket.create_server(("127.0.0.1", 0), backlog=0 if kind == "not accepted" else 8)
+    fillers = []
+    if kind == "refused":
+        server.close()
+    if kind == "not accepted":  # a full queue: further connects get no answer at all
+        for _ in range(3):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(server.getsockname())
+            fillers.append(filler)
+    port = 1 if kind == "refused" else server.getsockname()[1]
+    failed = Loader(f"http://127.0.0.1:{port}", tmp_path)(COLA)
+    for filler in fillers:
+        filler.close()
+    server.close()
+    assert failed["seconds"] < 15
+    assert "data=files" in failed["error"]
+    assert "data=generated" in failed["error"]
+    assert "\n" not in failed["error"]
+    assert not failed["fetched"]
+
+
+def test_a_silent_hub_does_not_stop_what_is_recorded(hub: Hub, load: Loader) -> None:
+    hub.commit("nyu-mll/glue", "main", glue(TRAIN))
+    first = load(COLA)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        load.url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        second = load(COLA)
+    assert second["rows"] == first["rows"]
+    assert second["seconds"] < 15
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"id": "nyu-mll/nothing"}, "no such data set"),
+        ({"id": "closed/gated"}, "gated"),
+        ({"revision": "v7"}, "no such revision"),
+        ({"config": "colour"}, "colour"),
+        ({"splits": {"test": "dev"}}, "its splits: train, validation, test"),
+        ({"id": "broken/hub"}, "data=generated"),
+    ],
+)
+def test_what_the_hub_lacks_is_one_line(changed: dict, said: str, hub: Hub, load: Loader) -> None:
+    for name in ("nyu-mll/glue", "closed/gated", "broken/hub"):
+        hub.commit(name, "main", glue(TRAIN))
+    hub.repositories["closed/gated"].refusal = (401, "GatedRepo")
+    hub.repositories["broken/hub"].refusal = (500, "Broken")
+    error = load({**COLA, **changed})["error"]
+    assert said in error
+    assert "\n" not in error
+    assert "'cola'" in error
+
+
+def test_no_id_says_so_and_how_to_go_on(tmp_path: Path) -> None:
+    source = HubSource(missing="the original is primary-plutchik-wheel-DFE.csv")
+    with pytest.raises(UserError) as caught:
+        read_hub("emotions", source, tmp_path)
+    assert str(caught.value) == (
+        "task 'emotions': no hub id is known (the original is primary-plutchik-wheel-DFE.csv); "
+        "go on with data=files or data=generated"
+    )
+
+
+def test_offline_without_cache_asks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    source = HubSource(**COLA)
+    with pytest.raises(UserError, match="data=files"):
+        read_hub("cola", source, tmp_path, offline=True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(UserError, match="data=generated"):
+        read_hub("cola", source, tmp_path)
+    assert changes("cola", source, tmp_path) == []
+
+
+def arrow(path: Path, table: pa.Table, features: dict | None = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = table.replace_schema_metadata(
+        {"huggingface": json.dumps({"info": {"features": features}})} if features else None
+    )
+    with pa.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
+def test_rows_that_are_not_the_recorded_ones_are_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = HubSource(**{**COLA, "splits": {"train": "train"}})
+    file = arrow(tmp_path / "data" / "train.arrow", pa.table({"text": ["a"]}))
+    split = SplitRecord.of("train", [file], pa.table({"text": ["a"]}), tmp_path)
+    record = HubRecord("nyu-mll/glue", "cola", None, "c0ffee", {"train": split})
+    path = record_path("cola", source, tmp_path)
+    write_record(path, record)
+    read_hub("cola", source, tmp_path, offline=True)
+    assert caplog.messages == []
+
+    arrow(file, pa.table({"text": ["b"]}))
+    tables = read_hub("cola", source, tmp_path, offline=True)
+    found = tables["train"].provenance["fingerprint"]
+    [line] = caplog.messages
+    assert split.sha256[:12] in line
+    assert found[:12] in line
+    assert read_record(path) == record  # what was first stays on record
+
+    file.write_bytes(b"garbage")
+    with pytest.raises(UserError, match=r"train\.arrow"):
+        read_hub("cola", source, tmp_path, offline=True)
+    path.write_text("[]")
+    with pytest.raises(UserError, match="delete it"):
+        read_hub("cola", source, tmp_path, offline=True)
+
+
+def test_the_way_of_asking_is_in_the_records_name(tmp_path: Path) -> None:
+    ways = [
+        HubSource(**COLA),
+        HubSource(**{**COLA, "config": "sst2"}),
+        HubSource(**{**COLA, "revision": "v1"}),
+        HubSource(**{**COLA, "splits": {"train": "train"}}),
+    ]
+    assert len({record_path("cola", way, tmp_path) for way in ways}) == len(ways)
+
+
+def test_nested_columns_are_flat_and_labels_named_in_them(tmp_path: Path) -> None:
+    inner = pa.array([{"label": 1, "text": "a"}, {"label": -1, "text": None}, None])
+    features = {
+        "answer": {
+            "label": {"names": ["no", "yes"], "_type": "ClassLabel"},
+            "text": {"dtype": "string", "_type": "Value"},
+        },
+        "tags": {"feature": {"names": ["x"], "_type": "ClassLabel"}, "_type": "List"},
+    }
+    table = pa.table({"answer": inner, "tags": [[0], [], None]})
+    flat = read_arrow([arrow(tmp_path / "nested.arrow", table, features)])
+    assert flat.to_pydict() == {
+        "answer.label": ["yes", None, None],
+        "answer.text": ["a", None, None],
+        "tags": [[0], [], None],
+    }
+
+
+def test_a_label_number_without_a_name_is_an_error(tmp_path: Path) -> None:
+    features = {"label": {"names": ["no", "yes"], "_type": "ClassLabel"}}
+    file = arrow(tmp_path / "x.arrow", pa.table({"label": [2]}), features)
+    with pytest.raises(UserError, match=r"x\.arrow"):
+        read_arrow([file])
+
+
+def test_the_hash_is_of_rows_not_of_their_storage() -> None:
+    texts = ["", None, "é", "b" * 100] * 20_000
+    whole = pa.table({"text": texts, "n": list(range(len(texts)))})
+    pieces = pa.concat_tables([whole.slice(0, 7), whole.slice(7, 70_001), whole.slice(70_008)])
+    assert rows_digest(whole) == rows_digest(pieces)
+    large = pieces.set_column(0, "text", pieces.column("text").cast(pa.large_string()))
+    assert rows_digest(whole) == rows_digest(large)
+    different = [
+        pa.table({"text": ["ab", "c"]}),
+        pa.table({"text": ["a", "bc"]}),
+        pa.table({"text": ["bc", "a"]}),
+        pa.table({"text": ["a", "bc", ""]}),
+        pa.table({"text": ["a", "bc", None]}),
+        pa.table({"other": ["a", "bc"]}),
+        pa.table({"text": ["a"]}),
+    ]
+    assert len({rows_digest(table) for table in different}) == len(different)
