@@ -4,7 +4,6 @@ Hydra composes the configuration from conf/ and the command line. A mistake in i
 one line, with exit code 2, before anything is written.
 """
 
-import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from rich.console import Console
 
 from stream import composition
@@ -54,7 +53,6 @@ def _run(config: RunConfig, folder: Path) -> float | None:
 def main(arguments: Sequence[str]) -> None:
     """Check the command line, then hand it to Hydra."""
     composition.register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
-    OmegaConf.register_new_resolver("token", lambda: secrets.token_hex(2), use_cache=True)
     try:
         composition.check_command_line(CONF, arguments)
     except UserError as error:

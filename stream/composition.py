@@ -1,6 +1,7 @@
 """From conf/ and the command line to a typed `RunConfig`; Hydra's complaints become one line."""
 
 import argparse
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -29,13 +30,20 @@ _TAKES_VALUE += ("--package", "-p", "--cfg", "-c")
 
 
 def register(groups: Mapping[str, Mapping[str, type]]) -> None:
-    """Put the run's schema and each group's dataclasses (learner, data, tracking) in the store."""
+    """Put the run's schema and each group's dataclasses (learner, data, tracking) in the store.
+
+    Also gives YAML the resolver ``token``: a few letters that differ from run to run.
+    """
     store = ConfigStore.instance()
     store.store(name="run_schema", node=RunConfig)
     store.store(group="backbone", name="backbone_schema", node=BackboneConfig)
     for group, members in groups.items():
         for name, schema in members.items():
             store.store(group=group, name=name, node=schema)
+    # Runs that start in the same second get different folders.
+    OmegaConf.register_new_resolver(
+        "token", lambda: secrets.token_hex(2), use_cache=True, replace=True
+    )
 
 
 def to_objects(composed: DictConfig) -> RunConfig:

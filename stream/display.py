@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from stream.config import RunConfig
 from stream.summary import closing_table, memory_line
+from stream.tasks.report import account_lines
 from stream.tasks.task import Task
 from stream.training import planned_epochs
 from stream.wording import count, data_label, percent
@@ -107,6 +108,9 @@ class Display:
             f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed}: "
             f"{training:,} training examples, {evaluations:,} evaluations"
         )
+        for task in tasks:
+            for line in account_lines(task):
+                self._log.info("%s %s", task.name, line)
 
     # During the stream.
 

@@ -1,6 +1,7 @@
 """What a task's YAML states: its kind, labels and metric, and where its rows come from."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from omegaconf import MISSING
 
@@ -34,13 +35,16 @@ class SourceColumns:
 
     Attributes:
         text: the text column, or both of a pair in reading order.
-        label: the label column.
-        values: source value -> label name, where they differ. Numbers without it are indices.
+        label: the label column; ``*`` stands for the rest of a long name.
+        values: source value -> label name, where they differ (``*`` as above). Numbers that are
+            not mapped are indices, but on the hub, where copies number labels differently.
         exclude: label values whose rows are left out on purpose, such as "not sure".
         drop: what may be dropped instead of being an error (`DROPPABLE`).
         group: column whose rows stay in one split where splits are carved.
         rows: expected number of rows by part of the source.
     """
+
+    numbers_are_indices: ClassVar[bool] = True
 
     text: list[str] = field(default_factory=list)
     label: str = "label"
@@ -58,10 +62,17 @@ class SourceColumns:
 
 @dataclass
 class FilesSource(SourceColumns):
-    """The task's files: ``data.root``/``folder``/pattern, a pattern a split or one for all."""
+    """The task's files: ``data.root``/``folder``/pattern.
+
+    Attributes:
+        folder: below ``data.root``, or absolute.
+        splits: a pattern a split, or one for ``all``; none means `PARQUET_SPLITS`. (The default is
+            empty because Hydra adds a YAML's keys to a default's instead of replacing them.)
+        dialect: how delimited text is read.
+    """
 
     folder: str = "."
-    splits: dict[str, str] = field(default_factory=lambda: dict(PARQUET_SPLITS))
+    splits: dict[str, str] = field(default_factory=dict)
     dialect: DialectSpec = field(default_factory=DialectSpec)
 
 
@@ -77,6 +88,8 @@ class HubSource(SourceColumns):
         splits: our split -> the hub's. Splits that we lack are carved from train.
         missing: why there is no id, and how to go on.
     """
+
+    numbers_are_indices: ClassVar[bool] = False
 
     id: str | None = None
     config: str | None = None
@@ -95,7 +108,11 @@ class GeneratedText:
 
 @dataclass
 class TaskSpec:
-    """One task as its YAML states it. ``labels`` null means regression on ``score_range``."""
+    """One task as its YAML states it. ``labels`` null means regression on ``score_range``.
+
+    ``original`` is how the `files` source takes the task as it was published, where the files of
+    ``files`` are not there.
+    """
 
     title: str = MISSING
     kind: str = MISSING
@@ -105,6 +122,7 @@ class TaskSpec:
     version: int = 1
     source: str = MISSING
     files: FilesSource = field(default_factory=FilesSource)
+    original: FilesSource = field(default_factory=FilesSource)
     hub: HubSource = field(default_factory=HubSource)
     generated: GeneratedText = field(default_factory=GeneratedText)
 
@@ -130,7 +148,7 @@ class TaskSpec:
             f"task {self.title!r}: spearman is for regression, the other metrics for classes",
         )
         expected = 1 if self.kind == "single" else 2
-        for columns in (self.files, self.hub):
+        for columns in (self.files, self.original, self.hub):
             require(
                 len(columns.text) in (0, expected),
                 f"task {self.title!r}: a {self.kind} task has {expected} text column(s), "

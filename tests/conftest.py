@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 from stream.composition import compose_run, register
 from stream.config import BackboneConfig, TrainingConfig
@@ -123,7 +122,6 @@ class Stream:
 def _store() -> None:
     """What `run_stream.main` registers before it composes."""
     register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
-    OmegaConf.register_new_resolver("token", lambda: "test", use_cache=True)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from urllib.parse import parse_qs, unquote, urlsplit
 
 
@@ -17,10 +17,15 @@ class Repository:
     refusal: tuple[int, str] | None = None
 
 
+NOWHERE = Repository({}, {}, (401, "RepoNotFound"))
+
+
 @dataclass
 class Hub:
     repositories: dict[str, Repository] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    stalled: str = "never"  # paths that end so are not answered until `end`
+    end: Event = field(default_factory=Event)
     url: str = ""
 
     def commit(self, repository: str, revision: str, files: dict[str, bytes]) -> str:
@@ -32,6 +37,11 @@ class Hub:
         kept.branches[revision] = sha
         return sha
 
+    def pause(self, path: str) -> None:
+        """Keep a stalled path waiting."""
+        if path.endswith(self.stalled):
+            self.end.wait(60)
+
 
 def serve(hub: Hub) -> ThreadingHTTPServer:
     """Start to answer for a hub; `shutdown` and `server_close` end it."""
@@ -40,6 +50,7 @@ def serve(hub: Hub) -> ThreadingHTTPServer:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            hub.pause(self.path)
             self._reply(*answer(hub, unquote(self.path), self._body()))
 
         do_HEAD = do_POST = do_GET  # noqa: N815
@@ -80,9 +91,7 @@ def answer(hub: Hub, path: str, body: bytes) -> tuple[int, dict[str, str], bytes
         return 200, {}, b"hub"
     api = kind == "api"
     name = "/".join(parts[1:3] if api else parts[:2])
-    repository = hub.repositories.get(name)
-    if repository is None:
-        return refuse(401, "RepoNotFound")
+    repository = hub.repositories.get(name, NOWHERE)
     if repository.refusal and not (api and repository.refusal[1] == "GatedRepo"):
         return refuse(*repository.refusal)
     verb, *rest = (parts[3:] if api else parts[2:]) or ["revision", "main"]

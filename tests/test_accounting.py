@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.errors import UserError
-from stream.task_spec import FilesSource, TaskSpec
+from stream.task_spec import FilesSource, HubSource, TaskSpec
 from stream.tasks.accounting import account_rows
 from stream.tasks.identity import text_key
 from stream.tasks.leaks import handle_leaks
@@ -242,3 +242,29 @@ def test_nothing_left_is_an_error() -> None:
     tasks = {"a": loaded(train=["x"], validation=["y"], test=["X"])}
     with pytest.raises(UserError, match="every training row is a leak"):
         handle_leaks(tasks, "drop")
+
+
+def test_label_patterns_stand_for_long_names() -> None:
+    columns = FilesSource(text=["text"], label="q1_*", values={"good*": "good", "bad": "bad"})
+    table = source({"text": ["a", "b"], "q1_is_it_good": ["good: I like it", "bad"]})
+    rows, _, _ = account_rows("film", spec(), columns, table)
+    assert rows.labels.tolist() == [1, 0]
+    two = source({"text": ["a"], "q1_a": ["good"], "q1_b": ["bad"]})
+    with pytest.raises(UserError, match=r"has no column 'q1_\*'"):
+        account_rows("film", spec(), columns, two)
+
+
+def test_numbers_of_the_hub_are_no_indices() -> None:
+    """Copies number their labels differently: there only a mapping may say what 1 means."""
+    table = source({"text": ["a"], "label": [1]})
+    with pytest.raises(UserError, match="has label 1"):
+        account_rows("film", spec(), HubSource(text=["text"]), table)
+    mapped = HubSource(text=["text"], values={"1": "bad"})
+    assert account_rows("film", spec(), mapped, table)[0].labels.tolist() == [0]
+
+
+def test_text_columns_of_mixed_json_types_are_refused() -> None:
+    table = pa.table({"text": ["1", "x"], "label": ["good", "bad"]})
+    mixed = SourceTable(table, "m.json", np.array([1, 2]), provenance={"json_text": "text, other"})
+    with pytest.raises(UserError, match="several types, not text"):
+        account_rows("film", spec(), FilesSource(text=["text"]), mixed)

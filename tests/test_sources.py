@@ -1,12 +1,13 @@
 """The real data of all 27 tasks, and the generated twins, through the whole loading path."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from stream.config import FilesData, GeneratedData
+from stream.config import FilesData, GeneratedData, HubData
 from stream.errors import UserError
 from stream.task_spec import TaskSpec
 from stream.tasks.leaks import handle_leaks
@@ -94,3 +95,47 @@ def test_every_real_task_loads_without_a_drop(
     assert {(a, b) for a, b, _ in leaks} == {("stsb", "mrpc"), ("mrpc", "stsb")}
     train = loaded["stsb"].accounts["train"]
     assert train.read == train.kept + train.dropped["leak"] == published["stsb"]["rows"]["train"]
+
+
+def test_files_are_taken_as_published(all_specs: dict[str, TaskSpec], tmp_path: Path) -> None:
+    """Stand-ins in the shape of the originals: names, columns, separators, label first."""
+    sms = [("ham" if i % 3 else "spam", f'"message {i} never closes') for i in range(300)]
+    lines = "".join(f"{label}\t{text}\n" for label, text in sms)
+    (tmp_path / "SMSSpamCollection").write_text(lines, encoding="utf-8")
+    spec = all_specs["sms_spam"]
+    assert spec.original.rows == {"all": 5574}  # the file as published; the stand-in is smaller
+    spec = replace(spec, original=replace(spec.original, rows={}))
+    loaded = load_task(FilesData(root=str(tmp_path)), "sms_spam", spec, tmp_path)
+    assert sum(account.read for account in loaded.accounts.values()) == 300
+    texts = {text for rows in loaded.rows.values() for (text,) in rows.texts}
+    assert texts == {text for _, text in sms}
+
+    nested = tmp_path / "crowdflower" / "progressive-tweet-sentiment.csv"
+    nested.parent.mkdir()
+    stance = "q1_from_reading_the_tweet_which_of_the_options"
+    answers = ["FOR: for it", "AGAINST: against it", "NEUTRAL: neither", "NONE OF THE ABOVE: none"]
+    body = "".join(f'"été, tweet {i}",{answers[i % 4]}\n' for i in range(400))
+    nested.write_text(f"tweet,{stance}\n{body}", encoding="latin-1")
+    name = "crowdflower_progressive_stance"
+    loaded = load_task(FilesData(root=str(tmp_path)), name, all_specs[name], tmp_path)
+    assert sum(account.kept for account in loaded.accounts.values()) == 400
+    row = loaded.rows["train"].texts[0][0]
+    number = int(row.rpartition(" ")[2])
+    label = all_specs[name].labels[loaded.rows["train"].labels[0]]
+    assert row.startswith("été, tweet")
+    assert answers[number % 4].startswith(label)
+
+
+def test_every_task_says_where_it_is_on_the_hub(all_specs: dict[str, TaskSpec]) -> None:
+    for name, spec in all_specs.items():
+        assert (spec.hub.id is None) == (spec.hub.missing is not None), name
+        assert spec.hub.text, name
+        assert spec.hub.revision in (None, "refs/convert/parquet"), name
+        assert "test" not in spec.hub.splits.values() or "glue" not in str(spec.hub.id), name
+    no_id = {name for name, spec in all_specs.items() if spec.hub.id is None}
+    assert all(all_specs[name].original.text for name in no_id)
+
+
+def test_no_hub_id_is_said_with_the_way_on(all_specs: dict[str, TaskSpec], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no hub id is known.*newsCorpora\.csv.*data=files"):
+        load_task(HubData(), "news_aggregator", all_specs["news_aggregator"], tmp_path)

@@ -8,9 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from omegaconf import OmegaConf
 from rich.console import Console
-from rich.table import Table
 
 from stream.composition import compose_run, register
 from stream.config import NAME, RunConfig
@@ -20,6 +18,7 @@ from stream.locate import cache_folder, tokenizer_location
 from stream.task_spec import DialectSpec
 from stream.tasks.encode import TextEncoder
 from stream.tasks.inspect_file import inspect_file
+from stream.tasks.report import account_lines
 from stream.tasks.sequence import DATA, build_tasks
 from stream.tasks.task import Task
 from stream.tracking import TRACKERS
@@ -60,7 +59,6 @@ def _build(
 ) -> tuple[RunConfig, list[Task], TextEncoder]:
     """Compose a configuration, then read and encode its tasks."""
     register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
-    OmegaConf.register_new_resolver("token", lambda: "none", replace=True)
     search = [f"hydra.searchpath=['file://{extra.expanduser().resolve()}']"] if extra else []
     config, _ = compose_run(CONF, [*overrides, *search])
     encoder = TextEncoder(
@@ -77,33 +75,10 @@ def _build(
 def _show(arguments: argparse.Namespace) -> None:
     """Print what a task is and what became of its rows."""
     overrides = [f"task=[{arguments.task}]", *arguments.overrides]
-    config, (task,), _ = _build(overrides, arguments.config_dir)
+    _, (task,), _ = _build(overrides, arguments.config_dir)
     spec = task.spec
-    console = Console()
-    labels = ", ".join(map(repr, spec.labels)) if spec.labels else f"scores in {spec.score_range}"
-    console.print(f"{spec.title}: {spec.kind}, {spec.metric}; {labels}", markup=False)
-    console.print(f"{spec.source}", markup=False)
-    table = Table(
-        "split", "where", "read", "dropped", "kept", "repeated", "contradicting", "encoded"
-    )
-    for split, account in task.accounts.items():
-        dropped = [
-            f"{count:,} {reason} (line {', '.join(map(str, account.lines[reason]))}"
-            f"{', ...' if count > len(account.lines[reason]) else ''})"
-            for reason, count in account.dropped.items()
-        ]
-        encoded = task.splits[split]
-        table.add_row(
-            split,
-            f"{account.where}\n{account.dialect}".strip(),
-            f"{account.read:,}",
-            "\n".join(dropped) or "0",
-            f"{account.kept:,}",
-            f"{account.repeated:,}",
-            f"{account.contradicting:,}",
-            f"{len(encoded):,} rows, {encoded.truncated:,} cut at {config.backbone.max_length}",
-        )
-    console.print(table)
+    print(f"{spec.title}: {spec.kind}, judged by {spec.metric}. {spec.source}")
+    print("\n".join(account_lines(task)))
 
 
 def _prepare(arguments: argparse.Namespace) -> None:

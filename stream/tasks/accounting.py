@@ -3,18 +3,21 @@
 N rows of a source table; read = kept + dropped, always.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from stream.errors import UserError, require
 from stream.task_spec import DROPPABLE, SourceColumns, TaskSpec
 from stream.tasks.table import Account, SourceTable
 from stream.tasks.task import Rows
 
+pc: Any = pyarrow.compute  # its functions are made at import, out of a type checker's sight
 KEPT, NO_TEXT, NO_LABEL, UNKNOWN, EXCLUDED, DUPLICATE = range(6)
 REASONS = {
     NO_TEXT: "no_text",
@@ -38,10 +41,16 @@ def account_rows(
             that the task's YAML does not allow to drop; names lines and values.
     """
     table, where = source.table, source.where
+    columns = _resolve(columns, table.column_names)
     for column in [*columns.text, columns.label]:
         require(
             column in table.column_names,
             f"task {name!r}: {where} has no column {column!r}; it has {table.column_names}",
+        )
+    for column in columns.text:
+        require(
+            column not in source.provenance.get("json_text", "").split(", "),
+            f"task {name!r}: {where}: column {column!r} holds values of several types, not text",
         )
     account = Account(where, source.dialect, provenance=dict(source.provenance))
     account.read = table.num_rows + len(source.ragged)
@@ -55,7 +64,7 @@ def account_rows(
     rows = Rows(rows.texts, labels)
     _duplicates(rows, state, account, drop="duplicate" in columns.drop)
     for code, reason in REASONS.items():
-        account.drop(reason, source.lines[state == code])
+        account.drop(reason, source.lines[state == code].tolist())
     kept = np.flatnonzero(state == KEPT)
     account.kept = len(kept)
     account.check()
@@ -118,11 +127,28 @@ def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float,
         return _score(spec, columns.values.get(key, value))
     name = columns.values.get(key)
     if name is None and isinstance(value, str):
-        name = value
+        name = value if value in spec.labels else _by_pattern(columns.values, value)
     if name is not None:
         return (spec.labels.index(name), KEPT) if name in spec.labels else (0, UNKNOWN)
-    is_index = type(value) is int and not columns.values and 0 <= value < len(spec.labels)
-    return (value, KEPT) if is_index else (0, UNKNOWN)
+    by_index = columns.numbers_are_indices and not columns.values
+    if not by_index or type(value) is not int or not 0 <= value < len(spec.labels):
+        return 0, UNKNOWN
+    return value, KEPT
+
+
+def _by_pattern(values: Mapping[str, str], value: str) -> str | None:
+    """Return what the first matching pattern with a ``*`` says."""
+    for pattern, name in values.items():
+        if "*" in pattern and fnmatchcase(value, pattern):
+            return name
+    return None
+
+
+def _resolve(columns: SourceColumns, names: Sequence[str]) -> SourceColumns:
+    """Return the columns with a label pattern replaced by the one name that it matches."""
+    matches = [name for name in names if fnmatchcase(name, columns.label)]
+    is_pattern = "*" in columns.label and columns.label not in names and len(matches) == 1
+    return replace(columns, label=matches[0]) if is_pattern else columns
 
 
 def _score(spec: TaskSpec, value: Any) -> tuple[float, int]:

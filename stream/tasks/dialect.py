@@ -2,13 +2,15 @@
 
 import codecs
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import islice
 
 from stream.errors import UserError, require
+from stream.task_spec import DialectSpec
 
 SAMPLE_BYTES = 1 << 20
 SAMPLE_ROWS = 2000
@@ -28,33 +30,13 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-COMMON_NAMES = frozenset(
-    "text label labels class category sentence sentence1 sentence2 target id idx index review "
-    "comment message tweet title sentiment content question question1 question2 answer v1 v2 y "
-    "score rating body headline topic premise hypothesis gold_label annotation".split()
+COMMON_NAMES = re.compile(
+    "text|labels?|class|category|sentence[12]?|target|id|idx|index|review|comment|message|tweet|"
+    "title|sentiment|content|question[12]?|answer|v1|v2|y|score|rating|body|headline|topic|"
+    "premise|hypothesis|gold_label|annotation"
 )
 NAME_LIKE = re.compile(r"[^\W\d][\w.:/#()\-]{0,39}(?: [\w.:/#()\-]+){0,4}\??")
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-
-
-@dataclass
-class DialectSpec:
-    """What a person fixes about a text file; null is detected.
-
-    Attributes:
-        encoding: any of Python's text encodings; ``latin-1`` takes every byte.
-        delimiter: one ASCII character, or ``comma``, ``tab``, ``semicolon``, ``pipe``.
-        quoting: false: quote characters are text.
-        header: false: columns are called ``column_1``, ``column_2``, ...
-    """
-
-    encoding: str | None = None
-    delimiter: str | None = None
-    quoting: bool | None = None
-    header: bool | None = None
-
-
-# Encoding
 
 
 def to_utf8(raw: bytes, encoding: str | None, where: str) -> tuple[bytes, str]:
@@ -73,17 +55,16 @@ def to_utf8(raw: bytes, encoding: str | None, where: str) -> tuple[bytes, str]:
     position = undecodable(raw, found)
     if position is not None:
         line = 1 + len(re.findall(r"\r\n?|\n", raw[:position].decode(found, "ignore")))
-        how = "as fixed" if encoding else "as detected, and in no other way either"
         raise UserError(
-            f"{where}: line {line}: byte 0x{raw[position]:02x} cannot be read as {found} ({how}); "
+            f"{where}: line {line}: byte 0x{raw[position]:02x} cannot be read as {found}; "
             "set the encoding that it has (latin-1 takes every byte)"
         )
     if codecs.lookup(found).name == "utf-8" or found == "utf-8-sig":
         return raw.removeprefix(codecs.BOM_UTF8), "utf-8"
-    text = bytearray()
-    for piece in codecs.iterdecode(_chunks(raw), found):
-        text += piece.encode("utf-8")
-    return bytes(text.removeprefix(codecs.BOM_UTF8)), found
+    text = io.BytesIO()  # its value is not copied
+    for number, piece in enumerate(codecs.iterdecode(_chunks(raw), found)):
+        text.write((piece if number else piece.removeprefix("\ufeff")).encode("utf-8"))
+    return text.getvalue(), found
 
 
 def undecodable(raw: bytes, encoding: str) -> int | None:
@@ -97,8 +78,6 @@ def undecodable(raw: bytes, encoding: str) -> int | None:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         return end - len(error.object) + error.start
-    except UnicodeError:  # UTF-16 without a mark where the codec demands one
-        return 0
     return None
 
 
@@ -169,9 +148,6 @@ def guess_legacy(excerpt: bytes) -> str:
     return best.encoding if best.coherence >= 0.2 or foreign >= 0.3 else "cp1252"
 
 
-# Delimiter
-
-
 @contextmanager
 def wide_fields() -> Iterator[None]:
     """Lift the csv module's limit of 131,072 characters a field for a while."""
@@ -189,17 +165,12 @@ def sample_of(data: bytes) -> list[str]:
     return lines if len(data) <= SAMPLE_BYTES or len(lines) == 1 else lines[:-1]
 
 
-def sample_rows(sample: list[str], delimiter: str, quoting: bool) -> list[list[str]]:  # noqa: FBT001
+def sample_rows(sample: list[str], delimiter: str, *, quoting: bool) -> list[list[str]]:
     """Return the first rows of a sample, without empty lines."""
     quotes = csv.QUOTE_MINIMAL if quoting else csv.QUOTE_NONE
-    rows = []
     with wide_fields():
-        for row in csv.reader(sample, delimiter=delimiter, quoting=quotes):
-            if row:
-                rows.append(row)
-            if len(rows) == SAMPLE_ROWS:
-                break
-    return rows
+        rows = filter(None, csv.reader(sample, delimiter=delimiter, quoting=quotes))
+        return list(islice(rows, SAMPLE_ROWS))
 
 
 def choose_delimiter(sample: list[str], fixed: DialectSpec, where: str) -> str:
@@ -209,14 +180,16 @@ def choose_delimiter(sample: list[str], fixed: DialectSpec, where: str) -> str:
     """
     if fixed.delimiter is not None:
         char = DELIMITERS.get(fixed.delimiter, fixed.delimiter)
-        ok = len(char) == 1 and char.isascii() and char not in '"\r\n\0'
         valid = f"valid: one ASCII character that is no quote or line end, or {[*DELIMITERS]}"
-        require(ok, f"{where}: delimiter {fixed.delimiter!r} cannot be used; {valid}")
+        require(
+            len(char) == 1 and char.isascii() and char not in '"\r\n\0',
+            f"{where}: delimiter {fixed.delimiter!r} cannot be used; {valid}",
+        )
         return char
     best, chosen = 0.0, ","
     for delimiter in DELIMITERS.values():
         for quoting in (True, False) if fixed.quoting is None else (fixed.quoting,):
-            rows = sample_rows(sample, delimiter, quoting)
+            rows = sample_rows(sample, delimiter, quoting=quoting)
             widths = Counter(len(row) for row in rows)
             width, count = widths.most_common(1)[0] if widths else (0, 0)
             if width > 1 and count / len(rows) > best:
@@ -224,14 +197,11 @@ def choose_delimiter(sample: list[str], fixed: DialectSpec, where: str) -> str:
     return chosen
 
 
-# Header
-
-
 def has_header(rows: list[list[str]]) -> bool:
     """Tell whether the first row names columns, from what it holds and what follows."""
     first = [cell.strip() for cell in rows[0]]
     columns = list(zip(*(row for row in rows[1:] if len(row) == len(first)), strict=True))
-    known = sum(cell.casefold() in COMMON_NAMES for cell in first)
+    known = sum(bool(COMMON_NAMES.fullmatch(cell.casefold())) for cell in first)
     if known > 1:
         return True
     if any(cell and cell in set(column) for cell, column in zip(first, columns, strict=False)):

@@ -1,11 +1,15 @@
-"""What was loaded from the hub: the record of it, its Arrow files in the cache, its rows' hash."""
+"""What the `hub` source stands on: records of loads, Arrow files in the cache, and patience."""
 
+import contextlib
 import datetime
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,3 +197,47 @@ def _named(column: pa.ChunkedArray, names: list[str]) -> pa.ChunkedArray:
         [[None if number is None or number < 0 else names[number] for number in numbers]],
         pa.string(),
     )
+
+
+def bytes_below(*folders: Path) -> int:
+    """Return the size of all files below folders: what grows while a download goes on."""
+    total = 0
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                with contextlib.suppress(OSError):  # moved since it was listed
+                    total += os.lstat(os.path.join(parent, name)).st_size
+    return total
+
+
+def within(
+    seconds: float, call: Callable[[], Any], progress: Callable[[], Any] = lambda: None
+) -> Any:
+    """Return what ``call`` returns; no library limits the look-up of names and all retries.
+
+    Args:
+        seconds: how long to wait, from the start or from the last change of ``progress``.
+        call: runs in a thread, which is left alone when time is up.
+        progress: asked every second.
+
+    Raises:
+        TimeoutError: time is up.
+        Exception: what ``call`` raised.
+    """
+    outcome: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except Exception as error:  # noqa: BLE001 - raised again by result()
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    seen, since = progress(), time.monotonic()
+    while not outcome.done() and (left := since + seconds - time.monotonic()) > 0:
+        wait([outcome], timeout=min(1.0, left))
+        if (now := progress()) != seen:
+            seen, since = now, time.monotonic()
+    if not outcome.done():
+        raise TimeoutError(f"no answer for {seconds:.0f} s")
+    return outcome.result()

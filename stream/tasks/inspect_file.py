@@ -5,15 +5,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from stream.errors import UserError, require
 from stream.task_spec import DialectSpec
 from stream.tasks.reading import read_table
 from stream.tasks.table import SourceTable
 
+pc: Any = pyarrow.compute  # its functions are made at import, out of a type checker's sight
 LABEL_NAMES = re.compile(
     r"label|class|categor|target|sentiment|stance|tag|topic|^y$", re.IGNORECASE
 )
@@ -132,7 +134,7 @@ def inspect_file(
         require(name in names, f"{path} has no column {name!r}; it has {names}")
     label = label or _guess_label(columns, source.table.num_rows, text, path)
     text = text or _guess_text(columns, label, path)
-    values = pc.value_counts(source.table.column(label)).to_pylist()
+    values = source.table.column(label).value_counts().to_pylist()
     counts = {str(v["values"]): v["counts"] for v in values if v["values"] not in (None, "")}
     return Inspection(source, columns, text, label, counts)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from stream.config import FilesData, GeneratedData, HubData
 from stream.errors import UserError, require
-from stream.task_spec import SourceColumns, TaskSpec
+from stream.task_spec import PARQUET_SPLITS, SourceColumns, TaskSpec
 from stream.tasks import source_generated
 from stream.tasks.accounting import account_rows
 from stream.tasks.reading import read_files
@@ -70,10 +70,14 @@ def _load_files(data: FilesData, name: str, spec: TaskSpec, cache: Path) -> Load
     root = Path(data.root).expanduser()
     require(root.is_dir(), f"data.root={data.root!r} is not a folder (looked in {root.resolve()})")
     files = spec.files
+    if spec.original.text and not (root / files.folder).exists():
+        files = spec.original
     folder = root / files.folder
-    tables = {
-        part: read_files(folder, pattern, files.dialect) for part, pattern in files.splits.items()
-    }
+    splits = files.splits or PARQUET_SPLITS
+    try:
+        tables = {part: read_files(folder, file, files.dialect) for part, file in splits.items()}
+    except UserError as error:
+        raise UserError(f"task {name!r}: {error}") from error
     return divide(name, spec, files, tables)
 
 

@@ -10,24 +10,25 @@ import json
 import logging
 import os
 import re
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stream.errors import UserError, require
+from stream.task_spec import HubSource
 from stream.tasks.hub_record import (
     HubRecord,
     SplitRecord,
+    bytes_below,
     read_arrow,
     read_record,
+    within,
     write_record,
 )
 from stream.tasks.table import SourceTable
 
 ANSWER_S = 8.0  # seconds that the hub has to answer a first load
 LOOK_S = 4.0  # seconds that it has to say whether something moved
+STALL_S = 120.0  # seconds without a new byte after which a download has failed
 EXPORT = "refs/convert/parquet"  # the branch to which the hub's bot converts data sets
 WAYS_ON = (
     "go on with data=files (your copy of the files) or data=generated (no download); "
@@ -45,25 +46,6 @@ EXPLANATIONS = {  # pattern for an error's classes and text: what that means
     "RevisionNotFound": "no such revision on the hub (null stands for main)",
     "(Repository|Dataset)NotFound": f"no such data set on the hub, or a private one; {WAYS_ON}",
 }
-
-
-@dataclass
-class HubSource:
-    """Where a task is on the hub.
-
-    Attributes:
-        id: such as ``nyu-mll/glue``; null where no id is known.
-        config: such as ``cola``; null for the only one.
-        revision: commit, tag or branch; null means main. `EXPORT` where main is a script.
-        splits: our split to the hub's, such as ``{train: train, test: validation}``.
-        missing: why there is no id, and how to go on.
-    """
-
-    id: str | None = None
-    config: str | None = None
-    revision: str | None = None
-    splits: dict[str, str] = field(default_factory=dict)
-    missing: str | None = None
 
 
 def read_hub(
@@ -97,9 +79,7 @@ def read_hub(
         _warn(task, changes(task, source, cache))
     try:
         commit = before.commit if before else _commit_now(source, ANSWER_S)
-        files = files or _fetch(source, commit, cache)
-    except UserError:
-        raise
+        files = files or _fetch(source, commit, cache, again=before is not None)
     except Exception as error:  # the network fails in any library's words
         raise _explained(task, source, error) from error
     tables = {name: read_arrow(paths) for name, paths in files.items()}
@@ -157,34 +137,13 @@ def _known_id(task: str, source: HubSource) -> str:
     return source.id
 
 
-def _within(seconds: float, call: Callable[[], Any]) -> Any:
-    """Return what ``call`` returns, or raise: no library limits the look-up of a host's name."""
-    results: list[Any] = []
-    errors: list[Exception] = []
-
-    def run() -> None:
-        try:
-            results.append(call())
-        except Exception as error:  # noqa: BLE001 - raised again below
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not results:
-        raise TimeoutError(f"no answer within {seconds:.0f} s")
-    return results[0]
-
-
 @functools.cache
 def _hub_answers() -> bool:
     """Whether the hub answers at all; asked once a process, so that 26 tasks wait once."""
     from huggingface_hub import constants, get_session
 
     try:
-        _within(LOOK_S, lambda: get_session().head(constants.ENDPOINT, timeout=LOOK_S))
+        within(LOOK_S, lambda: get_session().head(constants.ENDPOINT, timeout=LOOK_S))
     except Exception as error:  # noqa: BLE001 - the network fails in any library's words
         logging.getLogger("stream").info("the hub does not answer (%s)", _short(error))
         return False
@@ -200,29 +159,32 @@ def _commit_now(source: HubSource, seconds: float) -> str:
     def ask() -> str | None:
         return HfApi().dataset_info(repository, revision=revision, timeout=seconds).sha
 
-    return str(_within(seconds, ask))
+    return str(within(seconds, ask))
 
 
-def _fetch(source: HubSource, commit: str, cache: Path) -> dict[str, list[Path]]:
+def _fetch(source: HubSource, commit: str, cache: Path, *, again: bool) -> dict[str, list[Path]]:
     """Download and convert with `datasets`; return the Arrow files of each of our splits."""
     import datasets  # here, for it takes seconds
+    from huggingface_hub import constants
 
     logging.getLogger("stream").info("fetching %s %s from the hub", source.id, source.config or "")
     how: dict[str, Any] = {"name": source.config}
     if source.revision == EXPORT:  # a folder a configuration, and no README that says so
         folder = f"{source.config}/" if source.config else ""
         how = {"data_files": {hub: f"{folder}{hub}/*.parquet" for hub in source.splits.values()}}
-    loaded: Any = datasets.load_dataset(
-        f"hf://datasets/{source.id}",  # not the id alone: that may be a folder here
-        revision=commit,
-        cache_dir=str(cache / "datasets" / commit[:12] / (source.config or "default")),
-        **how,
+    repository = f"hf://datasets/{source.id}"  # not the id alone: that may be a folder here
+    how["revision"] = commit
+    how["cache_dir"] = str(cache / "datasets" / commit[:12] / (source.config or "default"))
+    if again:  # rebuild what is lost
+        how["download_mode"] = "reuse_cache_if_exists"
+    folders = (Path(how["cache_dir"]), Path(constants.HF_HUB_CACHE))
+    loaded = within(
+        STALL_S, lambda: datasets.load_dataset(repository, **how), lambda: bytes_below(*folders)
     )
     for hub in source.splits.values():
         require(
             hub in loaded and loaded[hub].num_rows > 0,
-            f"{source.id} {source.config or ''} has no rows in a split {hub!r}; "
-            f"its splits: {', '.join(loaded)}",
+            f"no rows in a split {hub!r}; its splits: {', '.join(loaded)}",
         )
     return {
         ours: [Path(file["filename"]) for file in loaded[hub].cache_files]
@@ -246,5 +208,7 @@ def _explained(task: str, source: HubSource, error: Exception) -> UserError:
     kinds = " ".join(kind.__name__ for kind in type(error).__mro__)
     said = f"{kinds} {error}"
     why = next((why for mark, why in EXPLANATIONS.items() if re.search(mark, said)), None)
+    if isinstance(error, UserError):
+        why = str(error)
     where = f"task {task!r}: {source.id} {source.config or ''} at {source.revision or 'main'}"
     return UserError(f"{where}: {why or f'{_short(error)}; {WAYS_ON}'}")
