@@ -22,6 +22,7 @@ from stream.tasks.report import account_lines
 from stream.tasks.sequence import DATA, build_tasks
 from stream.tasks.task import Task
 from stream.tracking import TRACKERS
+from stream.wording import count
 
 CONF = Path(__file__).parent.parent.parent / "conf"
 
@@ -86,8 +87,8 @@ def _prepare(arguments: argparse.Namespace) -> None:
     config, tasks, encoder = _build(arguments.overrides, arguments.config_dir)
     rows = sum(len(split) for task in tasks for split in task.splits.values())
     print(
-        f"{config.stream_name}: {len(tasks)} tasks, {rows:,} rows, {encoder.encoded:,} of them "
-        f"encoded now; cache: {cache_folder(config.cache)}"
+        f"{config.stream_name}: {count(len(tasks), 'task')}, {rows:,} rows, "
+        f"{encoder.encoded:,} of them encoded now; cache: {cache_folder(config.cache)}"
     )
 
 

@@ -1,0 +1,119 @@
+"""A whole run from the hub's cache: prepared once against a stand-in, then with sockets closed."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hub_server import Hub, serve
+
+ROOT = Path(__file__).parents[2]
+README = b"""---
+configs:
+- config_name: rte
+  data_files:
+  - {split: train, path: rte/train-*}
+  - {split: validation, path: rte/validation-*}
+---
+"""
+CLOSED = """
+import socket, sys
+
+def refuse(*_):
+    raise AssertionError("a socket was opened")
+
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+import run_stream
+
+run_stream.main(sys.argv[1:])
+"""
+STREAM = ["data=hub", "task=[rte]", "backbone=tiny"]
+
+
+def part(start: int, rows: int) -> bytes:
+    names = ["entailment", "not_entailment"]
+    features = {
+        "sentence1": {"dtype": "string", "_type": "Value"},
+        "sentence2": {"dtype": "string", "_type": "Value"},
+        "label": {"names": names, "_type": "ClassLabel"},
+    }
+    numbers = range(start, start + rows)
+    columns = {
+        "sentence1": [f"premise number {i}" for i in numbers],
+        "sentence2": [f"hypothesis {i}" for i in numbers],
+        "label": pa.array([i % 2 for i in numbers], pa.int64()),
+    }
+    stated = {"huggingface": json.dumps({"info": {"features": features}})}
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns).replace_schema_metadata(stated), file)
+    return file.getvalue()
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    hub = Hub()
+    files = {
+        "README.md": README,
+        "rte/train-00000-of-00001.parquet": part(0, 80),
+        "rte/validation-00000-of-00001.parquet": part(1000, 20),
+    }
+    hub.commit("nyu-mll/glue", "main", files)
+    server = serve(hub)
+    yield hub
+    server.shutdown()
+    server.server_close()
+
+
+def test_prepare_once_then_run_with_sockets_closed(hub: Hub, tmp_path: Path) -> None:
+    cache = [f"cache={tmp_path / 'cache'}"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment |= {"HF_HOME": str(tmp_path / "hf")}
+    online = environment | {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0"}
+
+    def call(environment: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+
+    prepared = call(online, "-m", "stream.tasks", "prepare", *STREAM, *cache)
+    assert prepared.returncode == 0, prepared.stderr
+    assert "1 task, 100 rows, 100 of them encoded now" in prepared.stdout
+    arguments = [*STREAM, *cache, "tracking=none", "training.min_steps=2", "hydra.run.dir=out"]
+    done = call(environment, "-c", CLOSED, *arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert (found["status"], found["source"]) == ("complete", "hub")
+    accounts = found["data"]["accounts"]["rte"]
+    assert accounts["test"]["kept"] == 20  # GLUE's development set
+    assert accounts["train"]["kept"] + accounts["validation"]["kept"] == 80
+    (commit,) = hub.repositories["nyu-mll/glue"].commits
+    assert accounts["test"]["provenance"]["commit"] == commit
+
+
+def test_without_network_and_cache_it_is_one_line(tmp_path: Path) -> None:
+    environment = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "run_stream.py"), *STREAM, f"cache={tmp_path}"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "data=files" in done.stderr
+    assert "data=generated" in done.stderr
