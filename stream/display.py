@@ -46,6 +46,7 @@ class Display:
         self._warnings = _ConsoleWarnings(console)
         self._where = ""
         self._detail = ""
+        self._tasks = 0
         self._done = 0.0
         self._total = 1.0
         self._rate = 0.0
@@ -101,6 +102,7 @@ class Display:
         for task in tasks:
             rows = len(task.split("train"))
             training += rows * planned_epochs(rows, config.training)
+        self._tasks = len(tasks)
         self._total = training * TRAIN_COST + evaluations
         self._began = self._ticked = time.monotonic()
         self.say(
@@ -121,7 +123,7 @@ class Display:
 
     def learning(self, index: int, task: Task) -> None:
         """A task is about to be learned."""
-        self._where = f"task {index + 1} {task.spec.title}: learning"
+        self._where = f"task {index + 1} of {self._tasks}, {task.spec.title}: learning"
         self._detail, self._rate = "", 0.0
         self._ticked = time.monotonic()
         self._show()
@@ -138,7 +140,7 @@ class Display:
 
     def evaluating(self, index: int) -> None:
         """The tasks up to ``index`` are about to be scored."""
-        self.stage(f"task {index + 1}: scoring {count(index + 1, 'task')}")
+        self.stage(f"task {index + 1} of {self._tasks}: scoring {count(index + 1, 'task')}")
 
     def evaluated(self, examples: int) -> None:
         """Some examples were scored."""
