@@ -18,7 +18,7 @@ from rich.console import Console
 from stream import composition
 from stream.config import RunConfig
 from stream.display import Display
-from stream.errors import IsolationError, TrainingDivergedError, UserError
+from stream.errors import IsolationError, TrainingDivergedError, UserError, require
 from stream.learners import LEARNERS
 from stream.orchestrator import run_stream
 from stream.tasks.sequence import DATA
@@ -45,6 +45,8 @@ def job(composed: DictConfig) -> float | None:
 
 def _run(config: RunConfig, folder: Path) -> float | None:
     """Open the display and the tracker, and run."""
+    used = sorted(path.name for path in folder.iterdir())
+    require(not used, f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}")
     with Display(Console(), folder) as display, config.tracking as tracker:
         results = run_stream(config, folder, tracker=tracker, display=display)
     return results["metrics"]["average_score"]

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from stream.errors import TrainingDivergedError
 from stream.matrix import Cell
 from stream.scoring import score
 from stream.tasks.batches import Batch, evaluation_batches
@@ -58,8 +59,16 @@ def digest(logits: np.ndarray) -> str:
 def evaluate(
     learner: Predictor, task: Task, split: str, batch_tokens: int, device: torch.device
 ) -> Cell:
-    """Measure one task now."""
+    """Measure one task now.
+
+    Raises:
+        TrainingDivergedError: logits that are not finite; no score could be told from them.
+    """
     started = time.perf_counter()
     logits = logits_of(learner, task, split, batch_tokens, device)
+    if not np.isfinite(logits).all():
+        raise TrainingDivergedError(
+            f"logits of task {task.name!r} are not finite; try a smaller learner.lr"
+        )
     value, undefined = score(task.spec.metric, logits, task.split(split).labels)
     return Cell(value, digest(logits), "measured", time.perf_counter() - started, undefined)

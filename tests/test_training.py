@@ -95,6 +95,15 @@ def test_a_loss_that_is_not_finite_stops_and_names_task_step_and_rate() -> None:
         run.learn(0)
 
 
+def test_weights_that_are_not_finite_give_no_score() -> None:
+    run = Stream(Finetune(), [made_task("a")])
+    run.learn(0)
+    with torch.no_grad():
+        run.model.heads["a"].weight.fill_(float("nan"))
+    with pytest.raises(TrainingDivergedError, match="logits of task 'a' are not finite"):
+        run.evaluate(run.tasks[0])
+
+
 def test_report_counts_steps_examples_and_losses() -> None:
     task = made_task("a", rows=20)
     run = Stream(Adapter(size=2), [task])

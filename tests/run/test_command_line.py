@@ -194,3 +194,13 @@ def test_a_multirun_gives_each_job_its_own_folder(tmp_path: Path) -> None:
         (learner, seed) for learner in ("frozen", "adapter") for seed in (1, 2)
     }
     assert len({r["data"]["hash"] for r in found}) == 1
+
+
+def test_a_sweep_into_used_folders_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "results.json").write_text("kept")
+    code, _, err = run(tmp_path, "-m", "seed=1", "task=[cola]", f"hydra.sweep.dir={tmp_path}")
+    assert code != 0
+    assert "is not empty" in err
+    assert (tmp_path / "0" / "results.json").read_text() == "kept"
+    assert [p.name for p in (tmp_path / "0").iterdir()] == ["results.json"]
