@@ -39,6 +39,11 @@ def choose(what: str, value: str, choices: Iterable[str]) -> str:
     return value
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message; its type where there is none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def require(condition: bool, message: str) -> None:  # noqa: FBT001 - reads as a sentence
     """Raise `UserError` with ``message`` unless ``condition`` holds."""
     if not condition:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
-from stream.errors import choose
+from stream.errors import choose, first_line
 
 LOG = logging.getLogger(__name__)
 MODES = ("auto", "online", "offline")
@@ -108,7 +108,7 @@ class WandbTracking:
         except CommError as error:
             LOG.warning(
                 "W&B does not answer (%s); its files stay in the run folder: wandb sync %s",
-                _first_line(error),
+                first_line(error),
                 folder / "wandb" / "offline-run-*",
             )
             self._open(wandb, folder, results, "offline")
@@ -184,12 +184,7 @@ class WandbTracking:
             action()
         except Exception as error:  # noqa: BLE001 - a view must never fail the run
             self._run = None
-            LOG.warning("W&B is switched off for this run: %s", _first_line(error))
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of an error's message."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+            LOG.warning("W&B is switched off for this run: %s", first_line(error))
 
 
 def login_exists(server: str) -> bool:

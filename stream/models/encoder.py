@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from stream.config import BackboneConfig
-from stream.errors import UserError, require
+from stream.errors import UserError, first_line, require
 from stream.locate import locate
 from stream.models.linear import convolve_linears
 from stream.tasks.batches import Batch
@@ -141,7 +141,7 @@ def load_encoder(config: BackboneConfig, *, vocabulary_size: int, seed: int = 0)
             location, revision=config.revision, dtype=torch.float32, use_safetensors=True
         )
     except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise UserError(
             f"cannot load backbone {config.name!r} from {location}: {reason}"
         ) from error

@@ -56,12 +56,11 @@ def account_rows(
     account.read = table.num_rows + len(source.ragged)
     _ragged(name, columns, source, account)
     texts = [_texts(table.column(column), column, where) for column in columns.text]
-    rows = Rows(tuple(zip(*texts, strict=True)), np.zeros(table.num_rows, np.int64))
     labels, state, seen = _labels(spec, columns, table.column(columns.label))
+    rows = Rows(tuple(zip(*texts, strict=True)), labels)
     blank = np.array([not any(text.strip() for text in row) for row in rows.texts], bool)
     state[blank] = NO_TEXT
     _refuse_unknown(name, spec, columns, source, state, seen)
-    rows = Rows(rows.texts, labels)
     _duplicates(rows, state, account, drop="duplicate" in columns.drop)
     for code, reason in REASONS.items():
         account.drop(reason, source.lines[state == code].tolist())

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stream.errors import UserError
+from stream.errors import UserError, first_line
 from stream.tasks.task import Rows, Split
 
 CHUNK = 4096  # keeps the tokenizer's threads busy, and memory small
@@ -40,7 +40,7 @@ class TextEncoder:
             tokenizer: Any = AutoTokenizer.from_pretrained(location, revision=revision)
             self._tokenizer = tokenizer.backend_tokenizer
         except (OSError, ValueError, AttributeError) as error:
-            raise UserError(f"no tokenizer in {location}: {_first_line(error)}") from error
+            raise UserError(f"no tokenizer in {location}: {first_line(error)}") from error
         self.pad_id = int(tokenizer.pad_token_id)
         self.vocabulary_size = len(tokenizer)
         self._tokenizer.no_padding()
@@ -110,8 +110,3 @@ class TextEncoder:
             "first_lengths": first_lengths,
         }
         return arrays, truncated
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of an error's message."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
