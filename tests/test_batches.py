@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,22 @@ def test_collate_keeps_tasks_apart() -> None:
     batch = collate([(a, a.split("train"), rows), (b, b.split("test"), rows[:2])], 0)
     assert [(p.task.name, p.start, p.stop) for p in batch.parts] == [("a", 0, 3), ("b", 3, 5)]
     assert batch.labels[1].tolist() == b.split("test").labels[:2].tolist()
+
+
+def test_parts_alone_are_the_batch_without_needless_padding() -> None:
+    a, b = made_task("a", 2), made_task("b", None)
+    long, short = a.split("train"), b.split("test")
+    most = np.argsort(-long.lengths)[:2]
+    least = np.argsort(short.lengths)[:3]
+    batch = collate([(a, long, most), (b, short, least)], 0)
+    for index, (task, split, rows) in enumerate([(a, long, most), (b, short, least)]):
+        alone, expected = batch.only(slice(index, index + 1)), collate([(task, split, rows)], 0)
+        assert torch.equal(alone.input_ids, expected.input_ids)
+        assert torch.equal(alone.attention_mask, expected.attention_mask)
+        assert torch.equal(alone.token_type_ids, expected.token_type_ids)
+        assert alone.parts == expected.parts
+        assert torch.equal(alone.labels[0], expected.labels[0])
+    assert batch.only(slice(0, 2)).parts == batch.parts
 
 
 def test_evaluation_sees_every_row_once_within_the_token_budget() -> None:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from stream.errors import choose, require
 from stream.learners.base import Learner
 from stream.memory import ReplayMemory
-from stream.models.heads import TaskModel
+from stream.models.heads import TaskModel, batch_loss
 from stream.seeding import numpy_generator
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
@@ -67,6 +68,18 @@ class Replay(Learner):
         for rows in training_rows(task, epoch.batch_size, self.seed, epoch.index):
             remembered = self._memory.draw(self.replayed, weights, generator)
             yield collate([(task, task.split("train"), rows), *remembered], self.pad_id)
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """Return the mean loss over new and remembered examples.
+
+        The encoder sees the two apart: remembered rows come from every task, so some are long, and
+        padding the new ones to them would double the work.
+        """
+        new, remembered = slice(0, 1), slice(1, None)
+        logits = self.model(batch.only(new))
+        if len(batch.parts) > 1:
+            logits += self.model(batch.only(remembered))
+        return batch_loss(batch, logits)
 
     def _weights(self, epoch: Epoch) -> np.ndarray:
         """Return the probability of each earlier task, in the order learned."""

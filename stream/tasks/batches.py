@@ -4,7 +4,7 @@ B examples a batch, L tokens after padding, D width of the encoder.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,11 +18,15 @@ BUCKET_BATCHES = 16
 
 @dataclass(frozen=True)
 class Part:
-    """Rows ``start:stop`` of a batch, all of one task; its head alone sees them."""
+    """Rows ``start:stop`` of a batch, all of one task; its head alone sees them.
+
+    ``width`` is the padded length that these rows alone need.
+    """
 
     task: Task
     start: int
     stop: int
+    width: int
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,19 @@ class Batch:
     def __len__(self) -> int:
         return self.input_ids.shape[0]
 
+    def only(self, parts: slice) -> "Batch":
+        """Return some neighbouring parts as a batch, padded no further than they need."""
+        chosen = self.parts[parts]
+        first, last = chosen[0].start, chosen[-1].stop
+        width = max(part.width for part in chosen)
+        return Batch(
+            self.input_ids[first:last, :width],
+            self.attention_mask[first:last, :width],
+            self.token_type_ids[first:last, :width],
+            tuple(replace(p, start=p.start - first, stop=p.stop - first) for p in chosen),
+            self.labels[parts],
+        )
+
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on ``device``."""
         return Batch(
@@ -67,7 +84,7 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
         pad_id: the tokenizer's padding.
     """
     lengths = np.concatenate([split.lengths[rows] for _, split, rows in chosen])
-    width = -(-int(lengths.max()) // PAD_MULTIPLE) * PAD_MULTIPLE
+    width = _padded(lengths)
     ids = np.full((len(lengths), width), pad_id, np.int64)
     firsts = np.concatenate([split.first_lengths[rows] for _, split, rows in chosen])
     line = 0
@@ -79,7 +96,7 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
                 split.offsets[row] : split.offsets[row + 1]
             ]
             line += 1
-        parts.append(Part(task, start, line))
+        parts.append(Part(task, start, line, _padded(lengths[start:line])))
         labels.append(torch.from_numpy(split.labels[rows]))
     position = np.arange(width)
     mask = position < lengths[:, None]
@@ -91,6 +108,11 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
         tuple(parts),
         tuple(labels),
     )
+
+
+def _padded(lengths: np.ndarray) -> int:
+    """Return the padded length of rows of these lengths."""
+    return -(-int(lengths.max()) // PAD_MULTIPLE) * PAD_MULTIPLE
 
 
 def epoch_order(
@@ -127,7 +149,7 @@ def evaluation_batches(
     by_length = np.argsort(-split.lengths, kind="stable")
     start = 0
     while start < len(by_length):
-        width = -(-int(split.lengths[by_length[start]]) // PAD_MULTIPLE) * PAD_MULTIPLE
+        width = _padded(split.lengths[by_length[start : start + 1]])
         rows = by_length[start : start + max(batch_tokens // width, 1)]
         yield rows, collate([(task, split, rows)], pad_id)
         start += len(rows)
