@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from stream.config import RunConfig
+from stream.probe import planned_evaluations
 from stream.summary import closing_table, memory_line
 from stream.tasks.report import account_lines
 from stream.tasks.task import Task
-from stream.training import planned_epochs
+from stream.training import planned_epochs, steps_per_epoch
 from stream.wording import count, data_label, percent
 
 LOG_NAME = "run.log"
@@ -96,20 +97,26 @@ class Display:
         """Everything is ready; say what will be done, and plan the work for the time left."""
         split = config.evaluation.split
         sizes = [len(task.split(split)) for task in tasks]
-        evaluations = sum(sum(sizes[: k + 1]) for k in range(len(sizes)))
+        seen = [len(sizes) if config.evaluation.unseen else k + 1 for k in range(len(sizes))]
+        evaluations = sum(sum(sizes[:k]) for k in seen)
         evaluations += sum(sizes) if config.evaluation.baseline else 0
-        training = 0
+        training, steps = 0, []
         for task in tasks:
             rows = len(task.split("train"))
-            training += rows * planned_epochs(rows, config.training)
+            epochs = planned_epochs(rows, config.training)
+            training += rows * epochs
+            steps.append(epochs * steps_per_epoch(rows, config.training))
+        probed = planned_evaluations(config.probe, tasks, split, steps)
         self._tasks = len(tasks)
-        self._total = training * TRAIN_COST + evaluations
+        self._total = training * TRAIN_COST + evaluations + probed
         self._began = self._ticked = time.monotonic()
         self.say(
             f"{config.learner.name} on {config.stream_name}, {count(len(tasks), 'task')}, "
             f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed}: "
             f"{training:,} training examples, {evaluations:,} evaluations"
         )
+        if probed:
+            self.say(f"the probe, every {config.probe.every} steps, adds {probed:,} evaluations")
         for task in tasks:
             for line in account_lines(task):
                 self._log.info("%s %s", task.name, line)
@@ -138,9 +145,9 @@ class Display:
         self._detail = f"step {step}/{steps}, {self._rate:,.0f} examples/s"
         self._show()
 
-    def evaluating(self, index: int) -> None:
-        """The tasks up to ``index`` are about to be scored."""
-        self.stage(f"task {index + 1} of {self._tasks}: scoring {count(index + 1, 'task')}")
+    def evaluating(self, index: int, tasks: int) -> None:
+        """Some tasks are about to be scored after task ``index``."""
+        self.stage(f"task {index + 1} of {self._tasks}: scoring {count(tasks, 'task')}")
 
     def evaluated(self, examples: int) -> None:
         """Some examples were scored."""

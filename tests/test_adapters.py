@@ -80,7 +80,7 @@ def test_placement(kind: str) -> None:
     """Each LayerNorm gets adapter(projection's output) + the sub-layer's input."""
     encoder = family_member(kind)
     learner = Adapter(size=4, init_std=0.3)
-    learner.begin_stream(TaskModel(encoder, 0), seed=0, pad_id=1)
+    learner.begin_stream(TaskModel(encoder, 0), tasks=[], seed=0, pad_id=1)
     task = made_task("a")
     learner.begin_task(task)
     encoder.eval()  # no dropout: what enters the adapter is the projection's output
@@ -125,7 +125,7 @@ def test_placement(kind: str) -> None:
 def test_near_identity_at_the_start(kind: str) -> None:
     plain, adapted = family_member(kind), family_member(kind)
     learner = Adapter(init_std=1e-3)
-    learner.begin_stream(TaskModel(adapted, 0), seed=0, pad_id=1)
+    learner.begin_stream(TaskModel(adapted, 0), tasks=[], seed=0, pad_id=1)
     task = made_task("a")
     learner.begin_task(task)
     batch = collate([(task, task.split("train"), np.arange(6))], 1)
@@ -139,7 +139,7 @@ def test_training_reaches_adapters_and_every_layernorm(kind: str) -> None:
     encoder = family_member(kind)
     learner = Adapter(size=4)
     model = TaskModel(encoder, 0)
-    learner.begin_stream(model, seed=0, pad_id=1)
+    learner.begin_stream(model, tasks=[], seed=0, pad_id=1)
     task = made_task("a")
     learner.begin_task(task)
     learner.loss(collate([(task, task.split("train"), np.arange(6))], 1)).backward()

@@ -7,6 +7,7 @@ Deviations: the head reads the [CLS] vector as the paper says (its released code
 pooler: ``backbone.pooling=pooler``); AdamW corrects its bias, the released optimizer does not.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -41,14 +42,16 @@ class Adapter(Learner):
         """Adapters and LayerNorms."""
         return name not in self._frozen
 
-    def begin_stream(self, model: TaskModel, *, seed: int, pad_id: int) -> None:
+    def begin_stream(
+        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
+    ) -> None:
         """Put an adapter behind every sub-layer's dropout."""
         encoder = model.encoder
         self._frozen = encoder.pretrained - encoder.layernorm_names()
         for place in encoder.sublayers():
             adapter = Bottleneck(encoder.width, self.size).to(model.device)
             place.insert(partial(AdaptedDropout, adapter=adapter))
-        super().begin_stream(model, seed=seed, pad_id=pad_id)
+        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
 
     def first_values(self, task: Task) -> dict[str, torch.Tensor]:
         """Pretrained LayerNorms, and adapters drawn for the task's name."""
