@@ -17,7 +17,6 @@ from stream.config import RunConfig
 from stream.summary import closing_table, memory_line
 from stream.tasks.report import account_lines
 from stream.tasks.task import Task
-from stream.training import planned_epochs
 from stream.wording import count, data_label, percent
 
 LOG_NAME = "run.log"
@@ -98,10 +97,7 @@ class Display:
         sizes = [len(task.split(split)) for task in tasks]
         evaluations = sum(sum(sizes[: k + 1]) for k in range(len(sizes)))
         evaluations += sum(sizes) if config.evaluation.baseline else 0
-        training = 0
-        for task in tasks:
-            rows = len(task.split("train"))
-            training += rows * planned_epochs(rows, config.training)
+        training = sum(config.learner.workload(t, config.training).examples for t in tasks)
         self._tasks = len(tasks)
         self._total = training * TRAIN_COST + evaluations
         self._began = self._ticked = time.monotonic()

@@ -60,7 +60,7 @@ def run_stream(
     model = TaskModel(encoder.to(device), config.seed)
     matrix = ScoreMatrix([task.name for task in tasks])
     record = Record(config, tasks, leaks, str(device), matrix, ledger)
-    learner.begin_stream(model, seed=config.seed, pad_id=text_encoder.pad_id)
+    learner.begin_stream(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
     record.timing.prepare_s = time.perf_counter() - started
     tracker.start(folder, record.write(folder))
     display.start(config, tasks)

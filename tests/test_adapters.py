@@ -8,7 +8,7 @@ import torch
 
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
-from stream.models.bottleneck import AdaptedDropout, Bottleneck
+from stream.models.bottleneck import AdaptedDropout, Architecture, Bottleneck
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.seeding import torch_generator
@@ -33,7 +33,7 @@ def gelu_slope(x: np.ndarray) -> np.ndarray:
 
 
 def test_forward_and_gradients_follow_the_formula() -> None:
-    adapter = Bottleneck(7, 3)
+    adapter = Bottleneck(Architecture(7, 3))
     adapter.initialize(0.5, torch_generator(0, "test"))
     with torch.no_grad():
         adapter.down.bias.normal_(generator=torch_generator(1, "test"))
@@ -61,7 +61,7 @@ def test_forward_and_gradients_follow_the_formula() -> None:
 
 
 def test_parameters_and_start() -> None:
-    adapter = Bottleneck(384, 64)
+    adapter = Bottleneck(Architecture(384, 64))
     adapter.initialize(1e-2, torch_generator(0, "test"))
     assert sum(p.numel() for p in adapter.parameters()) == 2 * 384 * 64 + 384 + 64
     for layer in (adapter.down, adapter.up):
@@ -80,7 +80,7 @@ def test_placement(kind: str) -> None:
     """Each LayerNorm gets adapter(projection's output) + the sub-layer's input."""
     encoder = family_member(kind)
     learner = Adapter(size=4, init_std=0.3)
-    learner.begin_stream(TaskModel(encoder, 0), seed=0, pad_id=1)
+    learner.begin_stream(TaskModel(encoder, 0), tasks=[], seed=0, pad_id=1)
     task = made_task("a")
     learner.begin_task(task)
     encoder.eval()  # no dropout: what enters the adapter is the projection's output
@@ -125,7 +125,7 @@ def test_placement(kind: str) -> None:
 def test_near_identity_at_the_start(kind: str) -> None:
     plain, adapted = family_member(kind), family_member(kind)
     learner = Adapter(init_std=1e-3)
-    learner.begin_stream(TaskModel(adapted, 0), seed=0, pad_id=1)
+    learner.begin_stream(TaskModel(adapted, 0), tasks=[], seed=0, pad_id=1)
     task = made_task("a")
     learner.begin_task(task)
     batch = collate([(task, task.split("train"), np.arange(6))], 1)
@@ -139,7 +139,7 @@ def test_training_reaches_adapters_and_every_layernorm(kind: str) -> None:
     encoder = family_member(kind)
     learner = Adapter(size=4)
     model = TaskModel(encoder, 0)
-    learner.begin_stream(model, seed=0, pad_id=1)
+    learner.begin_stream(model, tasks=[], seed=0, pad_id=1)
     task = made_task("a")
     learner.begin_task(task)
     learner.loss(collate([(task, task.split("train"), np.arange(6))], 1)).backward()

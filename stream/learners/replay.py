@@ -7,7 +7,7 @@ N_i ** alpha, N_i the training rows of task i: alpha 0 ``uniform``, 1 ``proporti
 Murray 2019, arXiv 1902.02671, section 3.2), here within each task of the stream.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,9 +55,11 @@ class Replay(Learner):
         """The heads of all tasks met so far."""
         return name == task.name or any(name == earlier.name for earlier in self.learned)
 
-    def begin_stream(self, model: TaskModel, *, seed: int, pad_id: int) -> None:
+    def begin_stream(
+        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
+    ) -> None:
         """Start with an empty memory."""
-        super().begin_stream(model, seed=seed, pad_id=pad_id)
+        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
         limit = None if self.budget == "all" else int(self.budget)
         self._memory = ReplayMemory(limit, seed)
 
