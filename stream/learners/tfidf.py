@@ -36,7 +36,7 @@ class Occurrences(NamedTuple):
 class TfIdf(Fitted):
     """Fit the ``terms`` most frequent word pieces and pairs with an L2 ``penalty`` (1 / C)."""
 
-    penalty: float = 0.1
+    penalty: float = 0.03
     terms: int = 50_000
 
     def __post_init__(self) -> None:
