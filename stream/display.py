@@ -18,7 +18,6 @@ from stream.probe import planned_evaluations
 from stream.summary import closing_table, memory_line
 from stream.tasks.report import account_lines
 from stream.tasks.task import Task
-from stream.training import planned_epochs, steps_per_epoch
 from stream.wording import count, data_label, percent
 
 LOG_NAME = "run.log"
@@ -47,7 +46,8 @@ class Display:
         self._warnings = _ConsoleWarnings(console)
         self._where = ""
         self._detail = ""
-        self._tasks = 0
+        self._tasks = self._index = 0
+        self._step_cost: list[float] = []
         self._done = 0.0
         self._total = 1.0
         self._rate = 0.0
@@ -100,14 +100,12 @@ class Display:
         seen = [len(sizes) if config.evaluation.unseen else k + 1 for k in range(len(sizes))]
         evaluations = sum(sum(sizes[:k]) for k in seen)
         evaluations += sum(sizes) if config.evaluation.baseline else 0
-        training, steps = 0, []
-        for task in tasks:
-            rows = len(task.split("train"))
-            epochs = planned_epochs(rows, config.training)
-            training += rows * epochs
-            steps.append(epochs * steps_per_epoch(rows, config.training))
-        probed = planned_evaluations(config.probe, tasks, split, steps)
+        plans = [config.learner.workload(task, config.training) for task in tasks]
+        training = sum(plan.examples for plan in plans)
+        probed = planned_evaluations(config.probe, tasks, split, [plan.steps for plan in plans])
         self._tasks = len(tasks)
+        # Steps may hold more examples than planned (replay), so the plan is kept a step.
+        self._step_cost = [TRAIN_COST * plan.examples / max(plan.steps, 1) for plan in plans]
         self._total = training * TRAIN_COST + evaluations + probed
         self._began = self._ticked = time.monotonic()
         self.say(
@@ -131,7 +129,7 @@ class Display:
     def learning(self, index: int, task: Task) -> None:
         """A task is about to be learned."""
         self._where = f"task {index + 1} of {self._tasks}, {task.spec.title}: learning"
-        self._detail, self._rate = "", 0.0
+        self._index, self._detail, self._rate = index, "", 0.0
         self._ticked = time.monotonic()
         self._show()
 
@@ -141,7 +139,7 @@ class Display:
         rate = examples / max(now - self._ticked, 1e-9)
         self._rate = rate if step == 1 else RATE_MEMORY * self._rate + (1 - RATE_MEMORY) * rate
         self._ticked = now
-        self._done += examples * TRAIN_COST
+        self._done += self._step_cost[self._index]
         self._detail = f"step {step}/{steps}, {self._rate:,.0f} examples/s"
         self._show()
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 
@@ -21,11 +21,24 @@ CUDA_CHECK_STEPS = 25  # reading a loss waits for the GPU, so there they are rea
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass over a task: its index from 0, how many there are, and the batch size."""
+    """One pass over a task: its index from 0, how many there are, and the run's schedule."""
 
     index: int
     count: int
-    batch_size: int
+    training: TrainingConfig
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of the new task in each batch."""
+        return self.training.batch_size
+
+
+class Workload(NamedTuple):
+    """The work of learning one task, known before it starts; ``steps`` are those of all epochs."""
+
+    epochs: int
+    steps: int
+    examples: int
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,7 @@ class Trainable(Protocol):
     @property
     def model(self) -> torch.nn.Module: ...  # noqa: D102
 
+    def workload(self, task: Task, training: TrainingConfig) -> Workload: ...  # noqa: D102
     def begin_task(self, task: Task) -> None: ...  # noqa: D102
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]: ...  # noqa: D102
     def loss(self, batch: Batch) -> torch.Tensor: ...  # noqa: D102
@@ -58,14 +72,11 @@ class Trainable(Protocol):
     def trained_parameters(self) -> Mapping[str, torch.nn.Parameter]: ...  # noqa: D102
 
 
-def planned_epochs(rows: int, training: TrainingConfig) -> int:
-    """Return how often a training set of ``rows`` is passed over."""
-    return max(training.epochs, -(-training.min_steps // steps_per_epoch(rows, training)))
-
-
-def steps_per_epoch(rows: int, training: TrainingConfig) -> int:
-    """Return the steps of one pass over ``rows``."""
-    return -(-rows // training.batch_size)
+def planned_work(rows: int, training: TrainingConfig) -> Workload:
+    """Return the epochs, steps and examples that ``rows`` training rows get."""
+    steps = -(-rows // training.batch_size)  # of one epoch
+    epochs = max(training.epochs, -(-training.min_steps // steps))
+    return Workload(epochs, epochs * steps, epochs * rows)
 
 
 def warmup_then_linear(step: int, steps: int, warmup: float) -> float:
@@ -91,7 +102,8 @@ def optimizer_for(learner: Trainable, weight_decay: float) -> torch.optim.AdamW:
         decay = weight_decay if parameter.ndim >= 2 else 0.0
         groups.setdefault((lr, decay), []).append(parameter)
     options = [{"params": p, "lr": lr, "weight_decay": d} for (lr, d), p in groups.items()]
-    return torch.optim.AdamW(options, eps=1e-6, foreach=True)
+    # A learner that trains nothing for this task: AdamW wants a group, which may be empty.
+    return torch.optim.AdamW(options or [{"params": []}], eps=1e-6, foreach=True)
 
 
 def fit(
@@ -120,16 +132,14 @@ def fit(
     learner.model.train()
     parameters = learner.trained_parameters()
     optimizer = optimizer_for(learner, training.weight_decay)
-    rows = len(task.split("train"))
-    epochs = planned_epochs(rows, training)
-    steps = epochs * steps_per_epoch(rows, training)
+    epochs, steps, _ = learner.workload(task, training)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: warmup_then_linear(min(step, steps - 1), steps, training.warmup)
     )
     losses = _LossLog(task.name, device)
     examples = 0
     for index in range(epochs):
-        epoch = Epoch(index, epochs, training.batch_size)
+        epoch = Epoch(index, epochs, training)
         with torch_randomness(learner.seed, "dropout", task.name, index):
             for host_batch in learner.training_batches(task, epoch):
                 batch = host_batch.to(device)

@@ -8,7 +8,7 @@ import torch
 
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
-from stream.models.bottleneck import AdaptedDropout, Bottleneck
+from stream.models.bottleneck import AdaptedDropout, Architecture, Bottleneck
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.seeding import torch_generator
@@ -33,7 +33,7 @@ def gelu_slope(x: np.ndarray) -> np.ndarray:
 
 
 def test_forward_and_gradients_follow_the_formula() -> None:
-    adapter = Bottleneck(7, 3)
+    adapter = Bottleneck(Architecture(7, 3))
     adapter.initialize(0.5, torch_generator(0, "test"))
     with torch.no_grad():
         adapter.down.bias.normal_(generator=torch_generator(1, "test"))
@@ -61,7 +61,7 @@ def test_forward_and_gradients_follow_the_formula() -> None:
 
 
 def test_parameters_and_start() -> None:
-    adapter = Bottleneck(384, 64)
+    adapter = Bottleneck(Architecture(384, 64))
     adapter.initialize(1e-2, torch_generator(0, "test"))
     assert sum(p.numel() for p in adapter.parameters()) == 2 * 384 * 64 + 384 + 64
     for layer in (adapter.down, adapter.up):

@@ -7,13 +7,13 @@ from stream.errors import UserError
 from stream.learners.replay import Replay
 from stream.memory import ReplayMemory
 from stream.training import Epoch
-from tests.conftest import Stream, made_task
+from tests.conftest import SHORT, Stream, made_task
 
 
 def weights(sampling: str, epoch: int) -> np.ndarray:
     run = Stream(Replay(sampling=sampling), [])
     run.learner.learned = [made_task("a", rows=10), made_task("b", rows=40)]
-    return run.learner._weights(Epoch(epoch, 5, 8))
+    return run.learner._weights(Epoch(epoch, 5, SHORT))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_sampling_weights(sampling: str, epoch: int, alpha: float) -> None:
 def test_annealing_over_one_epoch_is_proportional() -> None:
     run = Stream(Replay(sampling="annealed"), [])
     run.learner.learned = [made_task("a", rows=10), made_task("b", rows=30)]
-    assert run.learner._weights(Epoch(0, 1, 8)) == pytest.approx([0.25, 0.75])
+    assert run.learner._weights(Epoch(0, 1, SHORT)) == pytest.approx([0.25, 0.75])
 
 
 @pytest.mark.parametrize(("budget", "kept"), [(7, 7), (100, 24), (None, 24)])
@@ -72,7 +72,7 @@ def test_mixed_batches_train_the_heads_of_their_tasks_only() -> None:
     run.learn(0)
     run.learn(1)
     run.learner.begin_task(tasks[2])
-    batch = next(run.learner.training_batches(tasks[2], Epoch(0, 1, 8)))
+    batch = next(run.learner.training_batches(tasks[2], Epoch(0, 1, SHORT)))
     present = {part.task.name for part in batch.parts}
     assert len(present) == 2
     assert batch.parts[0].task.name == "c"
@@ -94,7 +94,7 @@ def test_loss_is_the_mean_over_all_examples() -> None:
     run.learn(0)
     run.learner.begin_task(tasks[1])
     run.model.eval()
-    batch = next(run.learner.training_batches(tasks[1], Epoch(0, 1, 8)))
+    batch = next(run.learner.training_batches(tasks[1], Epoch(0, 1, SHORT)))
     scores, classes = run.model(batch)
     assert batch.parts[0].task.name == "b"
     squares = ((scores[:, 0] - batch.labels[0]) ** 2).double().tolist()

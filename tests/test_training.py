@@ -12,7 +12,7 @@ from stream.learners.finetune import Finetune
 from stream.models.heads import TaskModel
 from stream.seeding import torch_randomness
 from stream.tasks.batches import training_rows
-from stream.training import fit, optimizer_for, planned_epochs, warmup_then_linear
+from stream.training import fit, optimizer_for, planned_work, warmup_then_linear
 from tests.conftest import CPU, SHORT, Stream, made_task, tiny_encoder
 
 
@@ -83,10 +83,18 @@ def test_schedule_rises_for_a_tenth_and_falls_to_zero() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "epochs", "min_steps", "expected"),
-    [(256, 3, 48, 6), (4000, 3, 48, 3), (20, 3, 48, 48), (20, 3, 0, 3), (33, 1, 3, 2)],
+    [
+        (256, 3, 48, (6, 48, 1536)),
+        (4000, 3, 48, (3, 375, 12_000)),
+        (20, 3, 48, (48, 48, 960)),
+        (20, 3, 0, (3, 3, 60)),
+        (33, 1, 3, (2, 4, 66)),
+    ],
 )
-def test_small_tasks_get_more_epochs(rows: int, epochs: int, min_steps: int, expected: int) -> None:
-    assert planned_epochs(rows, TrainingConfig(epochs=epochs, min_steps=min_steps)) == expected
+def test_small_tasks_get_more_epochs(
+    rows: int, epochs: int, min_steps: int, expected: tuple[int, int, int]
+) -> None:
+    assert planned_work(rows, TrainingConfig(epochs=epochs, min_steps=min_steps)) == expected
 
 
 def test_a_loss_that_is_not_finite_stops_and_names_task_step_and_rate() -> None:

@@ -1,16 +1,18 @@
-"""The catalogue of learners: each module here but `base` is one; its file name is its name."""
+"""The catalogue: each module here but `base` and `fitted` is a learner, named as its file."""
 
 import importlib
 import pkgutil
 
 from stream.learners.base import Learner
 
+BASES = ("base", "fitted")
+
 
 def _find() -> dict[str, type[Learner]]:
     """Import every module of this folder and take the learner that it defines."""
     found = {}
     for info in pkgutil.iter_modules(__path__):
-        if info.name == "base":
+        if info.name in BASES:
             continue
         module = importlib.import_module(f"{__name__}.{info.name}")
         defined = [

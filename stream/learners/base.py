@@ -11,13 +11,14 @@ from typing import ClassVar
 
 import torch
 
+from stream.config import TrainingConfig
 from stream.errors import require
 from stream.memory import ReplayMemory
 from stream.models.bank import TaskBank
 from stream.models.heads import TaskModel, batch_loss
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
-from stream.training import Epoch
+from stream.training import Epoch, Workload, planned_work
 
 
 @dataclass
@@ -34,6 +35,12 @@ class Learner:
 
     promises_memory: ClassVar[bool] = False
     """Learning a task changes no byte of what serves an earlier one."""
+
+    seeded: ClassVar[bool] = True
+    """Learning draws random numbers, so that another seed gives another result."""
+
+    sees_all: ClassVar[bool] = False
+    """Learning a task reads other tasks' training rows: a reference, not continual learning."""
 
     def __post_init__(self) -> None:
         """Refuse a learning rate that cannot learn."""
@@ -72,10 +79,10 @@ class Learner:
     ) -> None:
         """Take the model; mark what is trained and what each task owns.
 
-        Only a reference that may know the future (`joint`) looks at ``tasks``.
+        ``tasks`` are those of the stream, in order; a continual learner does not look ahead.
         """
+        del tasks
         self.model = model
-        self.tasks = tasks
         self.seed = seed
         self.pad_id = pad_id
         self.learned: list[Task] = []
@@ -84,6 +91,10 @@ class Learner:
             parameter.requires_grad_(encoder.reads(name) and self.trains(name))
         names = [name for name, _ in encoder.named_parameters()]
         self.bank = TaskBank(encoder, [n for n in names if encoder.reads(n) and self.owns(n)])
+
+    def workload(self, task: Task, training: TrainingConfig) -> Workload:
+        """Return the work of learning ``task``, the same whenever it is asked for."""
+        return planned_work(len(task.split("train")), training)
 
     def begin_task(self, task: Task) -> None:
         """Add the task's head and give the task its first values."""

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -18,6 +18,9 @@ from stream.locate import locate
 from stream.models.linear import convolve_linears
 from stream.tasks.batches import Batch
 
+Wrapped = TypeVar("Wrapped", bound=nn.Module)
+POSITIONS = ("attention", "feedforward")
+
 
 @dataclass(frozen=True)
 class SubLayer:
@@ -27,17 +30,21 @@ class SubLayer:
         layer: index of the Transformer layer.
         position: ``attention`` or ``feedforward``.
         owner: the module that holds ``dropout`` and ``LayerNorm``.
+        reader: the module that reads the sub-layer's input first, as its first argument.
     """
 
     layer: int
     position: str
     owner: nn.Module
+    reader: nn.Module
 
-    def insert(self, wrap: Callable[[nn.Module], nn.Module]) -> None:
-        """Put ``wrap(dropout)`` in the place of the dropout."""
+    def insert(self, wrap: Callable[[nn.Module], Wrapped]) -> Wrapped:
+        """Put ``wrap(dropout)`` in the place of the dropout, and return it."""
         dropout = self.owner.dropout
         assert isinstance(dropout, nn.Module)
-        self.owner.dropout = wrap(dropout)
+        wrapped = wrap(dropout)
+        self.owner.dropout = wrapped
+        return wrapped
 
 
 class Encoder(nn.Module):
@@ -93,14 +100,19 @@ class Encoder(nn.Module):
                 if isinstance(getattr(module, "LayerNorm", None), nn.LayerNorm)
                 and isinstance(getattr(module, "dropout", None), nn.Module)
             ]
+            readers = [
+                module
+                for name, module in layer.named_children()
+                if name in ("attention", "intermediate")
+            ]
             require(
-                len(owners) == 2,
+                len(owners) == len(readers) == 2,
                 f"{type(self.body).__name__}: layer {index} has {len(owners)} sub-layers that end "
                 "in dropout and LayerNorm; adapters need a post-LayerNorm encoder of the BERT "
                 "family (BERT, RoBERTa, ELECTRA, MPNet), which has 2",
             )
-            positions = ("attention", "feedforward")
-            found += [SubLayer(index, *pair) for pair in zip(positions, owners, strict=True)]
+            places = zip(POSITIONS, owners, readers, strict=True)
+            found += [SubLayer(index, *place) for place in places]
         return found
 
     def layernorm_names(self) -> set[str]:
@@ -111,6 +123,11 @@ class Encoder(nn.Module):
             if isinstance(module, nn.LayerNorm)
             for parameter, _ in module.named_parameters()
         }
+
+    def layer_names(self, first: int) -> set[str]:
+        """Return the names of all parameters in the Transformer layers from ``first`` upwards."""
+        chosen = {id(p) for layer in self.layers()[first:] for p in layer.parameters()}
+        return {name for name, p in self.named_parameters() if id(p) in chosen}
 
     def num_parameters(self) -> int:
         """Return the parameters of the whole encoder, an idle pooler included."""

@@ -6,14 +6,20 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from stream.evaluation import logits_of
 from stream.fingerprint import tensor_digest
 from stream.learners import LEARNERS
 from stream.tasks.task import Task
-from stream.training import Epoch
+from stream.training import fit
+from tests.conftest import CPU, SHORT
 
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
 ISOLATED = pytest.mark.parametrize(
     "name", sorted(n for n in LEARNERS if LEARNERS[n].promises_memory)
+)
+SHARED = pytest.mark.parametrize(
+    "name",
+    sorted(n for n, kind in LEARNERS.items() if not kind.promises_memory and not kind.sees_all),
 )
 
 
@@ -42,7 +48,8 @@ def test_repeats_bit_for_bit_and_differs_with_another_seed(
     other = stream(LEARNERS[name](), three_tasks, seed=1)
     other.run()
     assert first.last_digests() == again.last_digests()
-    assert all(other.last_digests()[t] != d for t, d in first.last_digests().items())
+    differs = [other.last_digests()[t] != d for t, d in first.last_digests().items()]
+    assert differs == [LEARNERS[name].seeded] * 3
 
 
 @EVERY
@@ -97,12 +104,27 @@ def test_served_state_holds_all_that_a_prediction_reads(
 
 
 @EVERY
-def test_heads_have_the_width_of_their_task(
+def test_logits_have_the_width_of_their_task_untrained_too(
     name: str, stream: Callable, three_tasks: list[Task]
 ) -> None:
     run = stream(LEARNERS[name](), three_tasks)
-    run.run()
-    assert [run.model.heads[t.name].weight.shape[0] for t in three_tasks] == [2, 5, 1]
+    run.learn(0)
+    shapes = [logits_of(run.learner, [t], "test", 512, CPU)[0].shape for t in three_tasks]
+    assert shapes == [(24, 2), (24, 5), (24, 1)]
+
+
+@EVERY
+def test_works_as_much_as_it_says(name: str, stream: Callable, three_tasks: list[Task]) -> None:
+    """The schedule and the time left rest on it."""
+    run = stream(LEARNERS[name](), three_tasks)
+    planned = [run.learner.workload(task, SHORT) for task in three_tasks]
+    reports = [fit(run.learner, task, SHORT, CPU) for task in three_tasks]
+    assert [r.steps for r in reports] == [p.steps for p in planned]
+    remembers = run.learner.buffer() is not None  # remembered rows come on top
+    assert all(
+        r.examples >= p.examples if remembers else r.examples == p.examples
+        for r, p in zip(reports, planned, strict=True)
+    )
 
 
 @EVERY
@@ -117,10 +139,10 @@ def test_reads_the_training_split_only(
         return original(self, split)
 
     run = stream(LEARNERS[name](), three_tasks)
-    run.learner.begin_task(three_tasks[0])
     monkeypatch.setattr(Task, "split", spy)
-    list(run.learner.training_batches(three_tasks[0], Epoch(0, 1, 8)))
-    assert set(read) == {("a", "train")}
+    fit(run.learner, three_tasks[0], SHORT, CPU)
+    names = {"a", "b", "c"} if LEARNERS[name].sees_all else {"a"}
+    assert set(read) == {(task, "train") for task in names}
 
 
 @ISOLATED
@@ -147,7 +169,7 @@ def test_order_does_not_change_isolated_tasks(
     assert forwards.last_digests() == backwards.last_digests()
 
 
-@pytest.mark.parametrize("name", sorted(n for n in LEARNERS if not LEARNERS[n].promises_memory))
+@SHARED
 def test_shared_learners_change_what_serves_earlier_tasks(
     name: str, stream: Callable, three_tasks: list[Task]
 ) -> None:

@@ -1,0 +1,98 @@
+"""Joint training on all tasks at once: the multi-task upper bound, and exact intransigence.
+
+Multi-task fine-tuning of one encoder with a head a task (MT-DNN, Liu et al. 2019, arXiv
+1901.11504, algorithm 1): each step takes one batch of one task, the batches of all tasks in random
+order. Deviation: each task gives as many batches as its own training would have had, so small
+tasks are passed over more often than large ones.
+
+``prefix=False`` (``joint_final`` in tables): one run on every task of the stream when the first is
+learned; later tasks train nothing, and every row of the matrix is served by this one model.
+``prefix=True``: at task k a new run on tasks 1..k from the pretrained weights, about T / 2 times
+the work: the exact reference of intransigence (Chaudhry et al. 2018, arXiv 1801.10112).
+The ledger counts neither the rows of other tasks nor the pretrained weights that it goes back to.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from stream.config import TrainingConfig
+from stream.learners.base import Learner
+from stream.models.heads import TaskModel
+from stream.seeding import numpy_generator
+from stream.tasks.batches import Batch, collate, training_rows
+from stream.tasks.task import Task
+from stream.training import Epoch, Workload, planned_work
+
+
+@dataclass
+class Joint(Learner):
+    """Train the whole encoder on all tasks, or with ``prefix`` anew on all tasks so far."""
+
+    lr: float = 5e-5
+    head_lr: float | None = 2e-3
+    prefix: bool = False
+
+    sees_all: ClassVar[bool] = True
+
+    def trains(self, name: str) -> bool:
+        """Everything."""
+        del name
+        return True
+
+    def trains_head(self, name: str, task: Task) -> bool:
+        """The heads of all tasks that are learned together."""
+        return any(name == member.name for member in self._group(task))
+
+    def begin_stream(
+        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
+    ) -> None:
+        """Keep the tasks, and what training starts from."""
+        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
+        self._tasks = list(tasks)
+        encoder = model.encoder.named_parameters() if self.prefix else ()
+        self._first = {name: p.detach().clone() for name, p in encoder}
+
+    def _group(self, task: Task) -> list[Task]:
+        """Return the tasks that are learned together when it is the turn of ``task``."""
+        position = [other.name for other in self._tasks].index(task.name)
+        if self.prefix:
+            return self._tasks[: position + 1]
+        return self._tasks if position == 0 else []
+
+    def workload(self, task: Task, training: TrainingConfig) -> Workload:
+        """Return one epoch with all batches of all tasks of the group; nothing without any."""
+        group = self._group(task)
+        plans = [planned_work(len(member.split("train")), training) for member in group]
+        steps, examples = sum(p.steps for p in plans), sum(p.examples for p in plans)
+        return Workload(1 if group else 0, steps, examples)
+
+    def begin_task(self, task: Task) -> None:
+        """With ``prefix`` start encoder and heads anew; train nothing where there is no group."""
+        group = self._group(task)
+        if self.prefix:
+            with torch.no_grad():
+                for name, first in self._first.items():
+                    self.model.encoder.get_parameter(name).copy_(first)
+            self.model.heads.clear()
+        if not group:
+            self.model.requires_grad_(requires_grad=False)
+        for member in group:
+            self.model.add_head(member)
+        super().begin_task(task)
+
+    def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
+        """Yield every batch of every task of the group, in an order that depends on their names."""
+        group = sorted(self._group(task), key=lambda member: member.name)
+        steps = [
+            (member, rows)
+            for member in group
+            for index in range(planned_work(len(member.split("train")), epoch.training).epochs)
+            for rows in training_rows(member, epoch.batch_size, self.seed, index)
+        ]
+        generator = numpy_generator(self.seed, "joint", *(member.name for member in group))
+        for step in generator.permutation(len(steps)):
+            member, rows = steps[step]
+            yield collate([(member, member.split("train"), rows)], self.pad_id)

@@ -1,0 +1,53 @@
+"""Variable fine-tuning: the top k layers and a head, isolated a task.
+
+Houlsby et al. 2019 (arXiv 1902.00751), section 3.3 (k in 1, 2, 3, 5, 7, 9, 11, 12 of BERT-base,
+chosen for each task) and figure 4. A task trains and owns its copy of the top ``layers``
+Transformer layers; embeddings and lower layers are frozen, and no gradient is computed below the
+lowest trained layer. Deviations: one k for all tasks; the pooler is trained only where the head
+reads it (``backbone.pooling=pooler``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stream.errors import require
+from stream.learners.base import Learner
+from stream.models.heads import TaskModel
+from stream.tasks.task import Task
+
+
+@dataclass
+class TopK(Learner):
+    """Train the top ``layers`` layers and a head; each task owns its copy."""
+
+    lr: float = 5e-5
+    head_lr: float | None = 2e-3
+    layers: int = 1
+
+    promises_memory: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse to train no layer: that is `frozen`."""
+        super().__post_init__()
+        require(self.layers >= 1, f"learner.layers must be at least 1, got {self.layers}")
+
+    def trains(self, name: str) -> bool:
+        """The top layers, and the pooler above them."""
+        return name in self._top or name.startswith("body.pooler.")
+
+    def begin_stream(
+        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
+    ) -> None:
+        """Find the top layers.
+
+        Raises:
+            UserError: the encoder has fewer layers.
+        """
+        count = len(model.encoder.layers())
+        require(
+            self.layers <= count,
+            f"learner.layers must be at most {count}, all that there are; got {self.layers}",
+        )
+        self._top = model.encoder.layer_names(count - self.layers)
+        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
