@@ -118,6 +118,8 @@ class WandbTracking:
     def _open(self, wandb: Any, folder: Path, results: Mapping[str, Any], mode: str) -> None:
         """Open the run in a mode of W&B."""
         learner, source = results["learner"], results["source"]
+        chosen = results["config"].get("experiment")
+        presets = [] if chosen is None else [chosen]
         run = wandb.init(
             project=self.project,
             entity=self.entity,
@@ -125,7 +127,7 @@ class WandbTracking:
             name=f"{learner}-s{results['seed']}",
             group=group_name(results),
             job_type="stream",
-            tags=[learner, results["stream"], results["backbone"], f"data:{source}"],
+            tags=[learner, results["stream"], results["backbone"], f"data:{source}", *presets],
             config=dict(results["config"]) | {"data_hash": results["data"]["hash"]},
             mode=mode,
             reinit="create_new",
