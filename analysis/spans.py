@@ -120,8 +120,8 @@ def _draw(figure: Figure, axes: Axes, title: str, scores: "SpanScores") -> None:
     for first, row in enumerate(scores.spans):
         for last in range(first, len(row)):
             colour = "white" if row[last] < middle else "black"
-            label = percent(row[last], 0)
-            axes.text(last, first, label, ha="center", va="center", color=colour, size=8.5)
+            label = percent(row[last])
+            axes.text(last, first, label, ha="center", va="center", color=colour, size=8)
     numbers = range(len(scores.spans))
     axes.set_xticks(numbers)
     axes.set_yticks(numbers)

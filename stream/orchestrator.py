@@ -111,9 +111,10 @@ class _Stream:
         report = fit(self._learner, task, training, self._device, on_step, meter)
         probed = self._probe_seconds() - probed
         if flops is not None and meter is not None:
-            spent = meter.total
-            one_pass = count_pass(self._learner, task, training.batch_size, self._device)
-            flops.add(spent, one_pass if spent else 0, report.epochs)
+            spent, size = meter.total, training.batch_size
+            # What was learned without a step (joint training's later tasks) has no pass to count.
+            one_pass = count_pass(self._learner, task, size, self._device) if spent else 0
+            flops.add(spent, one_pass, report.epochs)
         self._record.losses[task.name] = report.losses
         timing = self._record.timing
         timing.train_s.append(report.seconds - probed)
