@@ -62,6 +62,25 @@ def to_objects(composed: DictConfig) -> RunConfig:
     return config
 
 
+def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:
+    """Return the configuration that a run recorded (its ``asdict``).
+
+    Args:
+        values: the recorded values; what is missing takes its default.
+        groups: the dataclass of each group that was chosen (learner, data, tracking).
+
+    Raises:
+        UserError: values that this version does not understand.
+    """
+    with _complaints():
+        schema = OmegaConf.structured(RunConfig)
+        for group, chosen in groups.items():
+            schema[group] = OmegaConf.structured(chosen)
+        merged = OmegaConf.merge(schema, dict(values))
+    assert isinstance(merged, DictConfig)
+    return to_objects(merged)
+
+
 def compose_run(folder: Path, overrides: Sequence[str]) -> tuple[RunConfig, Path]:
     """Compose one run from a folder of YAML and overrides; return it and its run folder.
 

@@ -149,12 +149,14 @@ class EvaluationConfig:
         split: ``test`` judges a run, ``validation`` chooses hyperparameters.
         reuse: ``off`` measures every cell for real.
         baseline: also score the untrained learner on every task.
+        unseen: also score tasks that were not learned yet, after every task (forward transfer).
         batch_tokens: padded tokens a batch at most; fixed, so that a task's shapes never change.
     """
 
     split: str = "test"
     reuse: str = "off"
     baseline: bool = True
+    unseen: bool = False
     batch_tokens: int = 2048
 
     def __post_init__(self) -> None:
@@ -165,6 +167,23 @@ class EvaluationConfig:
             self.batch_tokens >= 512,
             f"evaluation.batch_tokens must be at least 512, got {self.batch_tokens}",
         )
+
+
+@dataclass
+class ProbeConfig:
+    """Scores within a task: every ``every`` steps, on ``rows`` examples of each task met.
+
+    null switches it off.
+    """
+
+    every: int | None = None
+    rows: int = 64
+
+    def __post_init__(self) -> None:
+        """Refuse periods and samples that are none."""
+        every = self.every
+        require(every is None or every >= 1, f"probe.every must be at least 1, got {every}")
+        require(self.rows >= 2, f"probe.rows must be at least 2, got {self.rows}")
 
 
 @dataclass
@@ -184,8 +203,11 @@ class RunConfig:
     limits: Limits = field(default_factory=Limits)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    probe: ProbeConfig = field(default_factory=ProbeConfig)
     seed: int = 0
     device: str = "auto"
+    count_flops: bool = False
+    save_weights: bool = False
     experiment: str | None = None
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from stream.config import RunConfig
+from stream.probe import planned_evaluations
 from stream.summary import closing_table, memory_line
 from stream.tasks.report import account_lines
 from stream.tasks.task import Task
@@ -45,7 +46,8 @@ class Display:
         self._warnings = _ConsoleWarnings(console)
         self._where = ""
         self._detail = ""
-        self._tasks = 0
+        self._tasks = self._index = 0
+        self._step_cost: list[float] = []
         self._done = 0.0
         self._total = 1.0
         self._rate = 0.0
@@ -95,17 +97,24 @@ class Display:
         """Everything is ready; say what will be done, and plan the work for the time left."""
         split = config.evaluation.split
         sizes = [len(task.split(split)) for task in tasks]
-        evaluations = sum(sum(sizes[: k + 1]) for k in range(len(sizes)))
+        seen = [len(sizes) if config.evaluation.unseen else k + 1 for k in range(len(sizes))]
+        evaluations = sum(sum(sizes[:k]) for k in seen)
         evaluations += sum(sizes) if config.evaluation.baseline else 0
-        training = sum(config.learner.workload(t, config.training).examples for t in tasks)
+        plans = [config.learner.workload(task, config.training) for task in tasks]
+        training = sum(plan.examples for plan in plans)
+        probed = planned_evaluations(config.probe, tasks, split, [plan.steps for plan in plans])
         self._tasks = len(tasks)
-        self._total = training * TRAIN_COST + evaluations
+        # Steps may hold more examples than planned (replay), so the plan is kept a step.
+        self._step_cost = [TRAIN_COST * plan.examples / max(plan.steps, 1) for plan in plans]
+        self._total = training * TRAIN_COST + evaluations + probed
         self._began = self._ticked = time.monotonic()
         self.say(
             f"{config.learner.name} on {config.stream_name}, {count(len(tasks), 'task')}, "
             f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed}: "
             f"{training:,} training examples, {evaluations:,} evaluations"
         )
+        if probed:
+            self.say(f"the probe, every {config.probe.every} steps, adds {probed:,} evaluations")
         for task in tasks:
             for line in account_lines(task):
                 self._log.info("%s %s", task.name, line)
@@ -120,7 +129,7 @@ class Display:
     def learning(self, index: int, task: Task) -> None:
         """A task is about to be learned."""
         self._where = f"task {index + 1} of {self._tasks}, {task.spec.title}: learning"
-        self._detail, self._rate = "", 0.0
+        self._index, self._detail, self._rate = index, "", 0.0
         self._ticked = time.monotonic()
         self._show()
 
@@ -130,13 +139,13 @@ class Display:
         rate = examples / max(now - self._ticked, 1e-9)
         self._rate = rate if step == 1 else RATE_MEMORY * self._rate + (1 - RATE_MEMORY) * rate
         self._ticked = now
-        self._done += examples * TRAIN_COST
+        self._done += self._step_cost[self._index]
         self._detail = f"step {step}/{steps}, {self._rate:,.0f} examples/s"
         self._show()
 
-    def evaluating(self, index: int) -> None:
-        """The tasks up to ``index`` are about to be scored."""
-        self.stage(f"task {index + 1} of {self._tasks}: scoring {count(index + 1, 'task')}")
+    def evaluating(self, index: int, tasks: int) -> None:
+        """Some tasks are about to be scored after task ``index``."""
+        self.stage(f"task {index + 1} of {self._tasks}: scoring {count(tasks, 'task')}")
 
     def evaluated(self, examples: int) -> None:
         """Some examples were scored."""

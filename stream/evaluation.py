@@ -1,11 +1,13 @@
-"""Evaluation: one task's predictions, from logits to a cell of the matrix.
+"""Evaluation: predictions, from logits to a cell of the matrix.
 
 N examples of a split, K outputs.
 """
 
+import base64
 import hashlib
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol
 
 import numpy as np
@@ -24,36 +26,54 @@ class Predictor(Protocol):
     pad_id: int
 
     @property
+    def serves_together(self) -> bool: ...  # noqa: D102
+    @property
     def model(self) -> torch.nn.Module: ...  # noqa: D102
 
     def serving(self, task: Task) -> AbstractContextManager[None]: ...  # noqa: D102
-    def predict(self, batch: Batch) -> torch.Tensor: ...  # noqa: D102
+    def predict(self, batch: Batch) -> list[torch.Tensor]: ...  # noqa: D102
 
 
 def logits_of(
-    learner: Predictor, task: Task, split: str, batch_tokens: int, device: torch.device
-) -> np.ndarray:
-    """Return the logits of a split, float32 [N, K], in example order; changes nothing."""
-    rows = task.split(split)
+    learner: Predictor, tasks: Sequence[Task], split: str, batch_tokens: int, device: torch.device
+) -> list[np.ndarray]:
+    """Return the logits of each task's split, float32 [N, K], in example order; changes nothing.
+
+    Several tasks share one pass; only a learner that ``serves_together`` can take them.
+    """
+    chosen = [(task, task.split(split)) for task in tasks]
+    rows: list[list[np.ndarray]] = [[] for _ in tasks]
+    parts: list[list[torch.Tensor]] = [[] for _ in tasks]
     was_training = learner.model.training
     learner.model.eval()
-    order, parts = [], []
     try:
-        with learner.serving(task), torch.inference_mode():
-            for indices, batch in evaluation_batches(task, rows, learner.pad_id, batch_tokens):
-                order.append(indices)
-                parts.append(learner.predict(batch.to(device)).float())
-            computed = torch.cat(parts).cpu().numpy()
+        with ExitStack() as stack:
+            for task in tasks:
+                stack.enter_context(learner.serving(task))
+            stack.enter_context(torch.inference_mode())
+            for owned, batch in evaluation_batches(chosen, learner.pad_id, batch_tokens):
+                predicted = learner.predict(batch.to(device))
+                for (owner, indices), logits in zip(owned, predicted, strict=True):
+                    rows[owner].append(indices)
+                    parts[owner].append(logits.float())
+            computed = [torch.cat(of_task).cpu().numpy() for of_task in parts]
     finally:
         learner.model.train(was_training)
-    logits = np.empty_like(computed)
-    logits[np.concatenate(order)] = computed
-    return logits
+    order = [np.argsort(np.concatenate(of_task)) for of_task in rows]
+    return [values[places] for values, places in zip(computed, order, strict=True)]
 
 
 def digest(logits: np.ndarray) -> str:
     """Return the SHA-256 of logits as little-endian float32, in example order."""
     return hashlib.sha256(np.ascontiguousarray(logits, dtype="<f4").tobytes()).hexdigest()
+
+
+def correctness(task: Task, logits: np.ndarray, labels: np.ndarray) -> str | None:
+    """Return which examples are right as base64 of packed bits; None for regression."""
+    if task.is_regression:
+        return None
+    bits = np.packbits(logits.argmax(axis=1) == labels)
+    return base64.b64encode(bits.tobytes()).decode("ascii")
 
 
 def evaluate(
@@ -65,10 +85,18 @@ def evaluate(
         TrainingDivergedError: logits that are not finite; no score could be told from them.
     """
     started = time.perf_counter()
-    logits = logits_of(learner, task, split, batch_tokens, device)
+    (logits,) = logits_of(learner, [task], split, batch_tokens, device)
+    require_finite(task, logits)
+    labels = task.split(split).labels
+    value, undefined = score(task.spec.metric, logits, labels)
+    seconds = time.perf_counter() - started
+    correct = correctness(task, logits, labels)
+    return Cell(value, digest(logits), "measured", seconds, undefined, correct)
+
+
+def require_finite(task: Task, logits: np.ndarray) -> None:
+    """Refuse logits from which no score could be told, with TrainingDivergedError."""
     if not np.isfinite(logits).all():
         raise TrainingDivergedError(
             f"logits of task {task.name!r} are not finite; try a smaller learner.lr"
         )
-    value, undefined = score(task.spec.metric, logits, task.split(split).labels)
-    return Cell(value, digest(logits), "measured", time.perf_counter() - started, undefined)

@@ -17,6 +17,8 @@ class Cell:
         state: ``measured``, or ``reused`` where an equal fingerprint proved an equal score.
         seconds: wall time of the evaluation.
         undefined: true where constant predictions leave the metric undefined; the score is 0.
+        correct: which examples were predicted right, in example order: base64 of
+            `numpy.packbits`; None for regression.
     """
 
     score: float
@@ -24,6 +26,7 @@ class Cell:
     state: str
     seconds: float
     undefined: bool = False
+    correct: str | None = None
 
 
 @dataclass

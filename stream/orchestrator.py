@@ -4,26 +4,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from stream import plots
+from stream.assembly import Parts, assemble
 from stream.config import RunConfig
 from stream.display import Display
-from stream.errors import IsolationError, choose, require
+from stream.errors import IsolationError
 from stream.evaluation import evaluate
 from stream.fingerprint import Fingerprinter
-from stream.learners.base import Learner
-from stream.ledger import Ledger
-from stream.locate import cache_folder, tokenizer_location
+from stream.flops import FlopMeter, FlopRecord, count_pass
 from stream.matrix import Cell, ScoreMatrix
-from stream.models.encoder import load_encoder
-from stream.models.heads import TaskModel
+from stream.probe import Probe, sampled
 from stream.results import Record
-from stream.tasks.encode import TextEncoder
-from stream.tasks.sequence import build_tasks
 from stream.tasks.task import Task
 from stream.tracking import Tracker
 from stream.training import fit
+from stream.weights import save_task
 
 
 def run_stream(
@@ -45,32 +40,21 @@ def run_stream(
         TrainingDivergedError: a loss that is not finite; the rows so far are in results.json.
     """
     started = time.perf_counter()
-    device = pick_device(config.device)
-    learner: Learner = config.learner
-    text_encoder = TextEncoder(
-        tokenizer_location(config.backbone),
-        config.backbone.max_length,
-        cache_folder(config.cache),
-        revision=config.backbone.revision,
-    )
-    tasks, leaks = build_tasks(config, text_encoder, display.reading)
-    display.loading(config.backbone.name)
-    encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
-    ledger = Ledger(encoder.num_parameters(), encoder.num_layer_parameters())
-    model = TaskModel(encoder.to(device), config.seed)
-    matrix = ScoreMatrix([task.name for task in tasks])
-    record = Record(config, tasks, leaks, str(device), matrix, ledger)
-    learner.begin_stream(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
+    parts = assemble(config, display.reading, display.loading)
+    matrix = ScoreMatrix([task.name for task in parts.tasks])
+    record = Record(config, parts.tasks, parts.leaks, str(parts.device), matrix, parts.ledger)
     record.timing.prepare_s = time.perf_counter() - started
     tracker.start(folder, record.write(folder))
-    display.start(config, tasks)
-    stream = _Stream(config, learner, record, display, device)
+    stream = _Stream(config, parts, record, display)
+    display.start(config, parts.tasks)
     if config.evaluation.baseline:
         stream.score_untrained()
-    for index in range(len(tasks)):
+    for index, task in enumerate(parts.tasks):
         stream.learn(index)
         stream.score_row(index)
         stream.account(index)
+        if config.save_weights:
+            save_task(parts.learner, task, folder)
         results = record.write(folder)
         tracker.row(index, results)
         display.row(index, results)
@@ -84,19 +68,18 @@ def run_stream(
 class _Stream:
     """The steps of one task, on one run's objects."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        learner: Learner,
-        record: Record,
-        display: Display,
-        device: torch.device,
-    ):
+    def __init__(self, config: RunConfig, parts: Parts, record: Record, display: Display):
         self._config = config
-        self._learner = learner
+        self._learner = parts.learner
+        self._device = parts.device
         self._record = record
         self._display = display
-        self._device = device
+        if config.probe.every is not None:
+            split, rows = config.evaluation.split, config.probe.rows
+            samples = [sampled(task, split, rows, config.seed) for task in parts.tasks]
+            record.probe = Probe(config.probe, config.evaluation, samples)
+        if config.count_flops:
+            record.flops = FlopRecord()
 
     def _measure(self, task: Task) -> Cell:
         """Evaluate one task for real."""
@@ -114,26 +97,49 @@ class _Stream:
 
     def learn(self, index: int) -> None:
         """Let the learner learn task ``index``."""
-        task = self._record.tasks[index]
+        task, training = self._record.tasks[index], self._config.training
         self._display.learning(index, task)
-        report = fit(self._learner, task, self._config.training, self._device, self._display.step)
+        flops = self._record.flops
+        meter = None if flops is None else FlopMeter()
+        self._look(index, 0, 1)
+
+        def on_step(step: int, steps: int, examples: int) -> None:
+            self._display.step(step, steps, examples)
+            self._look(index, step, steps)
+
+        probed = self._probe_seconds()
+        report = fit(self._learner, task, training, self._device, on_step, meter)
+        probed = self._probe_seconds() - probed
+        if flops is not None and meter is not None:
+            spent = meter.total
+            one_pass = count_pass(self._learner, task, training.batch_size, self._device)
+            flops.add(spent, one_pass if spent else 0, report.epochs)
         self._record.losses[task.name] = report.losses
         timing = self._record.timing
-        timing.train_s.append(report.seconds)
+        timing.train_s.append(report.seconds - probed)
         timing.train_examples.append(report.examples)
         timing.steps.append(report.steps)
 
+    def _probe_seconds(self) -> float:
+        """Return the time spent on the probe so far; no part of learning."""
+        return self._record.probe.seconds if self._record.probe is not None else 0.0
+
+    def _look(self, index: int, step: int, steps: int) -> None:
+        """Probe the tasks up to ``index`` if it is time."""
+        probe = self._record.probe
+        if probe is not None and probe.is_due(step, steps):
+            self._display.evaluated(probe.look(self._learner, index, step, self._device))
+
     def score_row(self, index: int) -> None:
-        """Score every task learned so far."""
-        tasks = self._record.tasks[: index + 1]
-        self._display.evaluating(index)
+        """Score every task learned so far; with ``evaluation.unseen`` those to come as well."""
+        settings, timing = self._config.evaluation, self._record.timing
+        tasks = self._record.tasks if settings.unseen else self._record.tasks[: index + 1]
+        self._display.evaluating(index, len(tasks))
         cells = [self._measure(task) for task in tasks]
         for position, cell in enumerate(cells):
             self._record.matrix.record(index, position, cell)
-        split = self._config.evaluation.split
-        timing = self._record.timing
         timing.evaluate_s.append(sum(cell.seconds for cell in cells))
-        timing.evaluate_examples.append(sum(len(task.split(split)) for task in tasks))
+        timing.evaluate_examples.append(sum(len(task.split(settings.split)) for task in tasks))
 
     def account(self, index: int) -> None:
         """Write the ledger row, and check that isolated learners kept earlier tasks untouched."""
@@ -162,17 +168,3 @@ class _Stream:
         split = self._config.evaluation.split
         state = self._learner.served_state(task.name)
         return fingerprinter.of(state, task.hashes[split], task.spec.metric)
-
-
-def pick_device(name: str) -> torch.device:
-    """Return the device: ``auto`` takes a GPU where there is one.
-
-    Raises:
-        UserError: a device that this machine does not have.
-    """
-    kind = choose("device", name.partition(":")[0], ("auto", "cpu", "cuda"))
-    available = torch.cuda.is_available()
-    require(kind != "cuda" or available, "device=cuda: torch finds no CUDA device; use device=cpu")
-    if kind == "auto":
-        return torch.device("cuda" if available else "cpu")
-    return torch.device(name)

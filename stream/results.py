@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from stream.config import RunConfig
+from stream.flops import FlopRecord
 from stream.ledger import Ledger
 from stream.matrix import Cell, ScoreMatrix
 from stream.metrics import summarize
+from stream.probe import Probe
 from stream.tasks.leaks import Leak
 from stream.tasks.sequence import data_hash
 from stream.tasks.task import Task
@@ -54,6 +56,8 @@ class Record:
     matrix: ScoreMatrix
     ledger: Ledger
     baseline: list[Cell] | None = None
+    probe: Probe | None = None
+    flops: FlopRecord | None = None
     fingerprints: dict[str, str] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
     timing: Timing = field(default_factory=Timing)
@@ -90,6 +94,8 @@ class Record:
             "ledger": self.ledger.as_json(),
             "timing": self.timing.as_json(),
             "losses": self.losses,
+            "probe": None if self.probe is None else self.probe.as_json(),
+            "flops": None if self.flops is None else self.flops.as_json(),
             "fingerprints": self.fingerprints,
             "data": self._data(),
             "versions": versions(),

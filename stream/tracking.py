@@ -3,6 +3,8 @@
 Weights & Biases may be missing, unreachable or broken: nothing of that fails or delays a run.
 """
 
+import hashlib
+import json
 import logging
 import netrc
 import os
@@ -116,14 +118,16 @@ class WandbTracking:
     def _open(self, wandb: Any, folder: Path, results: Mapping[str, Any], mode: str) -> None:
         """Open the run in a mode of W&B."""
         learner, source = results["learner"], results["source"]
+        chosen = results["config"].get("experiment")
+        presets = [] if chosen is None else [chosen]
         run = wandb.init(
             project=self.project,
             entity=self.entity,
             dir=folder,
             name=f"{learner}-s{results['seed']}",
-            group=f"{results['stream']}/{learner}/{results['backbone']}/{source}",
+            group=group_name(results),
             job_type="stream",
-            tags=[learner, results["stream"], results["backbone"], f"data:{source}"],
+            tags=[learner, results["stream"], results["backbone"], f"data:{source}", *presets],
             config=dict(results["config"]) | {"data_hash": results["data"]["hash"]},
             mode=mode,
             reinit="create_new",
@@ -160,7 +164,18 @@ class WandbTracking:
         ]
         table = wandb.Table(columns=["after", "on", "score", "data"], data=cells)
         images = {f"figures/{path.stem}": wandb.Image(str(path)) for path in figures}
-        run.log({"matrix": table, **images})
+        numbers = list(range(1, len(names) + 1))
+        lines = wandb.plot.line_series(
+            xs=[numbers[first:] for first in range(len(names))],
+            ys=[
+                [row[on] for row in results["matrix"][on:] if row[on] is not None]
+                for on in range(len(names))
+            ],
+            keys=names,
+            title=f"score of each task ({source} data)",
+            xname="tasks learned",
+        )
+        run.log({"matrix": table, "score of each task": lines, **images})
         final = {k: v for k, v in results["metrics"].items() if v is not None}
         run.summary.update({**final, "data": source, "memory": dict(results["memory"])})
 
@@ -185,6 +200,19 @@ class WandbTracking:
         except Exception as error:  # noqa: BLE001 - a view must never fail the run
             self._run = None
             LOG.warning("W&B is switched off for this run: %s", first_line(error))
+
+
+def group_name(results: Mapping[str, Any]) -> str:
+    """Return the group of a run: runs that differ in nothing but their seed share it.
+
+    So W&B's group page shows mean and spread over seeds. The last letters are a digest of all
+    settings that may change a score.
+    """
+    apart = ("seed", "device", "tracking", "cache", "sweep", "save_weights", "count_flops", "probe")
+    settings = {key: value for key, value in results["config"].items() if key not in apart}
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
+    names = (results[key] for key in ("stream", "learner", "backbone", "source"))
+    return "/".join((*names, digest))
 
 
 def login_exists(server: str) -> bool:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -10,6 +11,7 @@ import torch
 
 from stream.config import TrainingConfig
 from stream.errors import TrainingDivergedError
+from stream.flops import FlopMeter
 from stream.seeding import torch_randomness
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
@@ -44,6 +46,7 @@ class FitReport:
     """What learning one task took."""
 
     steps: int
+    epochs: int
     examples: int
     seconds: float
     losses: list[float] = field(repr=False)
@@ -109,6 +112,7 @@ def fit(
     training: TrainingConfig,
     device: torch.device,
     on_step: Callable[[int, int, int], None] = lambda step, steps, examples: None,
+    meter: FlopMeter | None = None,
 ) -> FitReport:
     """Let the learner learn one task.
 
@@ -118,6 +122,7 @@ def fit(
         training: the schedule.
         device: where the batches go.
         on_step: called after every step with (steps done, steps in all, examples of the step).
+        meter: counts the operations of every step, where given.
 
     Raises:
         TrainingDivergedError: a loss that is not finite.
@@ -139,8 +144,9 @@ def fit(
             for host_batch in learner.training_batches(task, epoch):
                 batch = host_batch.to(device)
                 optimizer.zero_grad(set_to_none=True)
-                loss = learner.loss(batch)
-                loss.backward()
+                with meter.step(batch) if meter is not None else nullcontext():
+                    loss = learner.loss(batch)
+                    loss.backward()
                 learner.after_backward()
                 torch.nn.utils.clip_grad_norm_(parameters.values(), training.clip_norm)
                 losses.add(loss.detach(), float(schedule.get_last_lr()[0]))
@@ -151,7 +157,7 @@ def fit(
                 on_step(len(losses), steps, len(batch))
     losses.check()
     learner.end_task(task)
-    return FitReport(len(losses), examples, time.perf_counter() - started, losses.values)
+    return FitReport(len(losses), epochs, examples, time.perf_counter() - started, losses.values)
 
 
 class _LossLog:

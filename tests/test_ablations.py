@@ -321,7 +321,7 @@ def test_spans_leave_out_their_layers_and_no_others() -> None:
     run.learn(0)
 
     def logits() -> bytes:
-        return logits_of(run.learner, task, "test", 512, CPU).tobytes()
+        return logits_of(run.learner, [task], "test", 512, CPU)[0].tobytes()
 
     whole, found = logits(), {}
     for span in [(0, -1), (2, 1), (0, 0), (1, 1), (0, 1)]:

@@ -102,13 +102,32 @@ def test_evaluation_sees_every_row_once_within_the_token_budget() -> None:
     task = made_task("a", rows=50)
     split = task.split("test")
     rows, widths = [], []
-    for indices, batch in evaluation_batches(task, split, 0, batch_tokens=64):
+    for ((owner, indices),), batch in evaluation_batches([(task, split)], 0, batch_tokens=64):
+        assert owner == 0
         rows.extend(indices)
         widths.append(batch.input_ids.shape[1])
         assert batch.input_ids.numel() <= 64
         assert batch.attention_mask.sum(1).tolist() == split.lengths[indices].tolist()
     assert sorted(rows) == list(range(50))
     assert widths == sorted(widths, reverse=True)
+
+
+def test_several_tasks_share_batches() -> None:
+    chosen = [(task, task.split("test")) for task in (made_task("a", 2), made_task("b", None))]
+    seen: list[list[int]] = [[], []]
+    shared = 0
+    for parts, batch in evaluation_batches(chosen, 0, batch_tokens=64):
+        assert batch.input_ids.numel() <= 64
+        shared += len(parts) > 1
+        for (owner, rows), part, labels in zip(parts, batch.parts, batch.labels, strict=True):
+            task, split = chosen[owner]
+            assert part.task is task
+            assert labels.tolist() == split.labels[rows].tolist()
+            lengths = batch.attention_mask[part.start : part.stop].sum(1).tolist()
+            assert lengths == split.lengths[rows].tolist()
+            seen[owner].extend(rows)
+    assert shared
+    assert [sorted(rows) for rows in seen] == [list(range(24))] * 2
 
 
 def test_take_copies_the_rows_asked_for() -> None:

@@ -168,7 +168,7 @@ def test_the_display_plans_the_work_of_joint_training(
 def logits(learner: Fitted, task: Task, split: str = "test") -> np.ndarray:
     run = Stream(learner, [task])
     run.learn(0)
-    return logits_of(learner, task, split, 512, CPU)
+    return logits_of(learner, [task], split, 512, CPU)[0]
 
 
 def relabelled(task: Task, labels: list[float]) -> Task:
@@ -281,7 +281,7 @@ def test_tfidf_reads_a_text_alike_in_any_batch(stream: Callable) -> None:
     task = made_task("a", 5)
     run = stream(TfIdf(), [task])
     run.learn(0)
-    digests = {logits_of(run.learner, task, "test", t, CPU).tobytes() for t in (512, 16, 64)}
+    digests = {logits_of(run.learner, [task], "test", t, CPU)[0].tobytes() for t in (512, 16, 64)}
     assert len(digests) == 1
 
 

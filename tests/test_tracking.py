@@ -12,7 +12,7 @@ import wandb
 
 from stream import tracking
 from stream.errors import UserError
-from stream.tracking import NoTracking, WandbTracking, login_exists
+from stream.tracking import NoTracking, WandbTracking, group_name, login_exists
 
 SERVER = "https://wandb.example"
 RESULTS: dict[str, Any] = {
@@ -30,7 +30,7 @@ RESULTS: dict[str, Any] = {
     },
     "data": {"hash": "abc"},
     "memory": {"promised": True, "tasks_checked": 1, "tasks_identical": 1},
-    "config": {"seed": 3},
+    "config": {"seed": 3, "learner": {"lr": 1e-3}},
 }
 
 
@@ -67,7 +67,18 @@ def test_an_offline_run_holds_rows_table_image_and_names(tmp_path: Path) -> None
     assert "data:generated" in text
     assert list(tmp_path.glob("wandb/offline-run-*/files/media/table/*.table.json"))
     assert list(tmp_path.glob("wandb/offline-run-*/files/media/images/figures/*.png"))
+    lines = list(tmp_path.glob("wandb/offline-run-*/files/media/table/score of*.table.json"))
+    rows = json.loads(lines[0].read_text())["data"]
+    assert sorted(rows) == [[1, "a", 0.5], [2, "a", 0.5], [2, "b", 0.75]]
     assert not (Path.cwd() / "wandb").exists()
+
+
+def test_groups_hold_runs_that_differ_in_their_seed_only() -> None:
+    name = group_name(RESULTS)
+    other_seed = RESULTS | {"config": RESULTS["config"] | {"seed": 4, "device": "cuda"}}
+    other_rate = RESULTS | {"config": RESULTS["config"] | {"learner": {"lr": 1e-4}}}
+    assert name.startswith("custom/adapter/tiny/generated/")
+    assert group_name(other_seed) == name != group_name(other_rate)
 
 
 def test_undefined_values_are_left_out(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ A constructor stores hyperparameters and does nothing else; state appears in `be
 default hooks describe plain training of whatever `trains` names, with one head a task.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -134,10 +134,14 @@ class Learner:
         with self.bank.holding(self.first_values(task) if values is None else values):
             yield
 
-    def predict(self, batch: Batch) -> torch.Tensor:
-        """Return the logits [B, K] of a batch of the one task that is being served."""
-        (logits,) = self.model(batch)
-        return logits
+    def predict(self, batch: Batch) -> list[torch.Tensor]:
+        """Return the logits [B_part, K] of each part of a batch; their tasks are being served."""
+        return self.model(batch)
+
+    @property
+    def serves_together(self) -> bool:
+        """Whether a batch may hold several tasks: none of them owns any of the encoder."""
+        return not (self.promises_memory or self.bank.first)
 
     # What is kept.
 
@@ -161,6 +165,31 @@ class Learner:
             if encoder.reads(name)
         }
         return {**state, **self.model.head_state(task)}
+
+    def owned_state(self, task: str) -> dict[str, torch.Tensor]:
+        """Return the part of `served_state` that is this task's alone, by name."""
+        private = self.bank.tensors(task) or {}
+        owned = {f"encoder.{name}": tensor for name, tensor in private.items()}
+        return {**owned, **self.model.head_state(task)}
+
+    def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
+        """Take the `owned_state` of a learned task, as if it had been learned now.
+
+        Raises:
+            KeyError, ValueError: a tensor is missing or has another shape.
+        """
+        self.begin_task(task)
+        working = self.owned_state(task.name)
+        if working.keys() != owned.keys():
+            odd = sorted(working.keys() ^ owned.keys())
+            raise KeyError(f"{len(odd)} names differ, the first is {odd[0]}")
+        with torch.no_grad():
+            for name, tensor in working.items():
+                if tensor.shape != owned[name].shape:
+                    shapes = tuple(owned[name].shape), tuple(tensor.shape)
+                    raise ValueError(f"{name} has shape {shapes[0]}, expected {shapes[1]}")
+                tensor.copy_(owned[name])
+        self.end_task(task)
 
     def training_state(self) -> dict[str, torch.Tensor]:
         """Return what only learning the next task needs, by name.

@@ -1,6 +1,6 @@
 """What `majority` and `tfidf` share: a task is fitted at once, and the encoder is not run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -79,14 +79,14 @@ class Fitted(Learner):
         finally:
             self._served = before
 
-    def predict(self, batch: Batch) -> torch.Tensor:
+    def predict(self, batch: Batch) -> list[torch.Tensor]:
         """Return the logits [B, K]; all 0 (or the middle of the scores) before it was fitted."""
         task = self._served
         assert task is not None, "predict is called inside `serving`"
         if task.name in self._states:
-            return self.logits(self._states[task.name], task, batch)
+            return [self.logits(self._states[task.name], task, batch)]
         middle = sum(task.spec.score_range) / 2 if task.spec.score_range else 0.0
-        return torch.full((len(batch), task.num_outputs), middle)
+        return [torch.full((len(batch), task.num_outputs), middle)]
 
     def served_state(self, task: str) -> Tensors:
         """Return the fitted tensors of a task.
@@ -97,6 +97,15 @@ class Fitted(Learner):
         if task not in self._states:
             raise KeyError(f"task {task!r} was not learned")
         return {f"{task}.{name}": tensor for name, tensor in self._states[task].items()}
+
+    def owned_state(self, task: str) -> Tensors:
+        """Return the fitted tensors of a task: there are no others."""
+        return self._states[task]
+
+    def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
+        """Take the fitted tensors of a task."""
+        self._states[task.name] = dict(owned)
+        self.learned.append(task)
 
     def training_state(self) -> Tensors:
         """Return nothing: not even the encoder is kept."""

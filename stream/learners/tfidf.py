@@ -51,7 +51,8 @@ class TfIdf(Fitted):
 
         train = task.split("train")
         order, found = [], []
-        for rows, batch in evaluation_batches(task, train, self.pad_id, FIT_BATCH_TOKENS):
+        batches = evaluation_batches([(task, train)], self.pad_id, FIT_BATCH_TOKENS)
+        for ((_, rows),), batch in batches:
             order.append(rows)
             found.append(occurrences(batch))
         terms, counts = np.unique(np.concatenate([f.term for f in found]), return_counts=True)

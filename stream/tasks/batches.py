@@ -140,16 +140,29 @@ def training_rows(task: Task, batch_size: int, seed: int, epoch: int) -> list[np
 
 
 def evaluation_batches(
-    task: Task, split: Split, pad_id: int, batch_tokens: int
-) -> Iterator[tuple[np.ndarray, Batch]]:
-    """Yield (row indices, batch), longest rows first, at most ``batch_tokens`` padded tokens each.
+    chosen: Sequence[tuple[Task, Split]], pad_id: int, batch_tokens: int
+) -> Iterator[tuple[list[tuple[int, np.ndarray]], Batch]]:
+    """Yield the rows of one or several tasks, longest first, in as few batches as fit.
 
-    The shapes depend on the split alone, so a task is always evaluated in the same ones.
+    The shapes depend on the splits alone, so what is evaluated alone always has the same ones.
+
+    Args:
+        chosen: (task, split) of each task.
+        pad_id: the tokenizer's padding.
+        batch_tokens: padded tokens a batch at most; a longer row is alone in its batch.
+
+    Yields:
+        (position in ``chosen``, row indices) of each part, and the batch.
     """
-    by_length = np.argsort(-split.lengths, kind="stable")
+    lengths = np.concatenate([split.lengths for _, split in chosen])
+    owners = np.repeat(np.arange(len(chosen)), [len(split) for _, split in chosen])
+    rows = np.concatenate([np.arange(len(split)) for _, split in chosen])
+    by_length = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(by_length):
-        width = _padded(split.lengths[by_length[start : start + 1]])
-        rows = by_length[start : start + max(batch_tokens // width, 1)]
-        yield rows, collate([(task, split, rows)], pad_id)
-        start += len(rows)
+        width = _padded(lengths[by_length[start : start + 1]])
+        taken = by_length[start : start + max(batch_tokens // width, 1)]
+        found = np.unique(owners[taken]).tolist()
+        parts = [(owner, rows[taken[owners[taken] == owner]]) for owner in found]
+        yield parts, collate([(*chosen[owner], of_it) for owner, of_it in parts], pad_id)
+        start += len(taken)

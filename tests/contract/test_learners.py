@@ -109,7 +109,7 @@ def test_logits_have_the_width_of_their_task_untrained_too(
 ) -> None:
     run = stream(LEARNERS[name](), three_tasks)
     run.learn(0)
-    shapes = [logits_of(run.learner, t, "test", 512, CPU).shape for t in three_tasks]
+    shapes = [logits_of(run.learner, [t], "test", 512, CPU)[0].shape for t in three_tasks]
     assert shapes == [(24, 2), (24, 5), (24, 1)]
 
 

@@ -1,0 +1,75 @@
+"""From a configuration to what a stream is made of: tasks, pretrained encoder, learner."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from stream.config import RunConfig
+from stream.errors import choose, require
+from stream.learners.base import Learner
+from stream.ledger import Ledger
+from stream.locate import cache_folder, tokenizer_location
+from stream.models.encoder import load_encoder
+from stream.models.heads import TaskModel
+from stream.tasks.encode import TextEncoder
+from stream.tasks.leaks import Leak
+from stream.tasks.sequence import build_tasks
+from stream.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A learner that is ready for its first task, and the tasks that will come."""
+
+    tasks: Sequence[Task]
+    leaks: Sequence[Leak]
+    learner: Learner
+    ledger: Ledger
+    device: torch.device
+
+
+def assemble(
+    config: RunConfig,
+    on_task: Callable[[str], None] = lambda name: None,
+    on_backbone: Callable[[str], None] = lambda name: None,
+) -> Parts:
+    """Build the parts of a run.
+
+    Args:
+        config: the whole configuration; ``config.learner`` is the learner.
+        on_task: called with the name of each task before it is read.
+        on_backbone: called with the encoder's name before it is loaded.
+
+    Raises:
+        UserError: something asked for is not there or makes no sense.
+    """
+    device = pick_device(config.device)
+    text_encoder = TextEncoder(
+        tokenizer_location(config.backbone),
+        config.backbone.max_length,
+        cache_folder(config.cache),
+        revision=config.backbone.revision,
+    )
+    tasks, leaks = build_tasks(config, text_encoder, on_task)
+    on_backbone(config.backbone.name)
+    encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
+    ledger = Ledger(encoder.num_parameters(), encoder.num_layer_parameters())
+    model = TaskModel(encoder.to(device), config.seed)
+    learner: Learner = config.learner
+    learner.begin_stream(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
+    return Parts(tasks, leaks, learner, ledger, device)
+
+
+def pick_device(name: str) -> torch.device:
+    """Return the device: ``auto`` takes a GPU where there is one.
+
+    Raises:
+        UserError: a device that this machine does not have.
+    """
+    kind = choose("device", name.partition(":")[0], ("auto", "cpu", "cuda"))
+    available = torch.cuda.is_available()
+    require(kind != "cuda" or available, "device=cuda: torch finds no CUDA device; use device=cpu")
+    if kind == "auto":
+        return torch.device("cuda" if available else "cpu")
+    return torch.device(name)

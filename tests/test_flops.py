@@ -1,0 +1,78 @@
+"""Operations of learning, against sums made by hand."""
+
+import pytest
+import torch
+
+from stream.flops import FlopMeter, count_pass
+from stream.learners.finetune import Finetune
+from stream.learners.frozen import Frozen
+from stream.learners.replay import Replay
+from stream.tasks.batches import collate, training_rows
+from stream.training import fit
+from tests.conftest import CPU, SHORT, Stream, made_task
+
+WIDTH, INNER, LAYERS = 16, 32, 2  # of the tiny encoder
+
+
+def forward_by_hand(rows: int, length: int, outputs: int) -> int:
+    """Two operations a multiply-add: 4 projections, attention, feed-forward, then the head."""
+    tokens = rows * length
+    projections = 2 * tokens * WIDTH * WIDTH * 4
+    attention = 2 * rows * length * length * WIDTH * 2
+    feedforward = 2 * tokens * WIDTH * INNER * 2
+    return LAYERS * (projections + attention + feedforward) + 2 * rows * WIDTH * outputs
+
+
+def shapes(task) -> list[tuple[int, int]]:
+    rows = training_rows(task, SHORT.batch_size, 0, 0)
+    batches = [collate([(task, task.split("train"), chosen)], 0) for chosen in rows]
+    return [tuple(batch.input_ids.shape) for batch in batches]
+
+
+def learned(learner, tasks) -> tuple[Stream, list[int]]:
+    run, spent = Stream(learner, tasks), []
+    for task in tasks:
+        meter = FlopMeter()
+        fit(run.learner, task, SHORT, CPU, meter=meter)
+        spent.append(meter.total)
+    return run, spent
+
+
+def test_fine_tuning_costs_three_forward_passes() -> None:
+    task = made_task("a", 2)
+    run, (spent,) = learned(Finetune(), [task])
+    one_pass = count_pass(run.learner, task, SHORT.batch_size, CPU)
+    by_hand = 3 * sum(forward_by_hand(*shape, 2) for shape in shapes(task))
+    # The attention's backward pass may repeat its forward products (a fused kernel does).
+    assert one_pass == pytest.approx(by_hand, rel=0.1)
+    assert spent == pytest.approx(SHORT.epochs * one_pass, rel=0.05)
+
+
+def test_a_frozen_encoder_costs_its_forward_pass() -> None:
+    task = made_task("a", 2)
+    run, _ = learned(Frozen(), [task])
+    one_pass = count_pass(run.learner, task, SHORT.batch_size, CPU)
+    head = sum(2 * rows * WIDTH * 2 for rows, _ in shapes(task))  # backward, to its weights
+    pooler = sum(2 * rows * WIDTH * WIDTH for rows, _ in shapes(task))  # transformers runs it
+    by_hand = sum(forward_by_hand(*shape, 2) for shape in shapes(task))
+    assert one_pass == by_hand + head + pooler
+
+
+def test_replayed_rows_are_spent_but_no_part_of_the_pass() -> None:
+    tasks = [made_task("a", 2), made_task("b", 2)]
+    run, (first, second) = learned(Replay(replayed=8), tasks)
+    passes = [count_pass(run.learner, task, SHORT.batch_size, CPU) for task in tasks]
+    assert first == pytest.approx(SHORT.epochs * passes[0], rel=0.05)
+    assert second > 1.6 * SHORT.epochs * passes[1]  # as many remembered rows as new ones
+
+
+def test_counting_learns_nothing() -> None:
+    tasks = [made_task("a", 2)]
+    run, _ = learned(Finetune(), tasks)
+    plain = Stream(Finetune(), tasks)
+    plain.learn(0)
+    before = torch.random.get_rng_state()
+    count_pass(run.learner, tasks[0], SHORT.batch_size, CPU)
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert all(parameter.grad is None for parameter in run.model.parameters())
+    assert run.evaluate(tasks[0]).digest == plain.evaluate(tasks[0]).digest
