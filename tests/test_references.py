@@ -3,14 +3,19 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from stream.composition import compose_run
+from stream.display import Display
 from stream.errors import UserError
 from stream.evaluation import logits_of
 from stream.learners.finetune import Finetune
@@ -139,6 +144,22 @@ def test_prefix_at_task_k_is_joint_on_the_first_k(three_tasks: list[Task]) -> No
         expected = [once.evaluate(task).digest for task in three_tasks[:count]]
         row = prefix.matrix.cells[count - 1][:count]
         assert [cell.digest for cell in row if cell] == expected
+
+
+@pytest.mark.parametrize(("prefix", "examples"), [(False, 140), (True, 80 + 100 + 140)])
+def test_the_display_plans_the_work_of_joint_training(
+    tmp_path: Path, *, prefix: bool, examples: int
+) -> None:
+    """Two epochs of 40, 10 and 20 rows once; with ``prefix`` of 40, of 50 and of 70."""
+    tasks = sized_tasks()
+    chosen = ["experiment=smoke", "learner=joint", f"learner.prefix={prefix}"]
+    config, _ = compose_run(Path(__file__).parent.parent / "conf", chosen)
+    config.training = SHORT
+    Stream(config.learner, tasks)
+    console = Console(file=StringIO(), width=200)
+    with Display(console, tmp_path) as display:
+        display.start(config, tasks)
+    assert f": {examples} training examples, " in console.file.getvalue()
 
 
 # --- majority
