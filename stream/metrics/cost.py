@@ -1,0 +1,115 @@
+"""What a learner costs, as the efficiencies of Díaz-Rodríguez et al. 2018 (arXiv 1810.13166).
+
+Each is at most 1; higher is cheaper.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Flops:
+    """Floating-point operations of a run, one entry a task learned.
+
+    Attributes:
+        train: all operations spent on learning the task.
+        one_pass: operations of one forward and backward pass over the task's training rows.
+        epochs: passes over these rows; the factor epsilon of CE.
+    """
+
+    train: Sequence[float]
+    one_pass: Sequence[float]
+    epochs: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What a run keeps, in bytes, one entry a task learned.
+
+    Attributes:
+        model: all that serving the tasks so far and learning the next needs (ledger's
+            ``stored_bytes``).
+        buffer: remembered examples (ledger's ``buffer_bytes``).
+        data: the training data of all tasks of the stream together.
+    """
+
+    model: Sequence[float]
+    buffer: Sequence[float]
+    data: float
+
+
+def model_size_efficiency(model: Sequence[float]) -> float | None:
+    """MS = min(1, (1/k) sum_i Mem(theta_1) / Mem(theta_i)); None for no task.
+
+    Díaz-Rodríguez et al. 2018. ``model`` holds what is stored after each task, in
+    bytes or parameters. 1 for one task, and for a model that does not grow.
+
+    >>> model_size_efficiency([100, 200])
+    0.75
+    """
+    sizes = _one_a_task("model size", model)
+    if not sizes.size:
+        return None
+    return min(1.0, float((sizes[0] / _positive("model size", sizes)).mean()))
+
+
+def samples_storage_efficiency(buffer: Sequence[float], data: float) -> float | None:
+    """SSS = 1 - min(1, (1/k) sum_i Mem(M_i) / Mem(D)); None for no task.
+
+    Díaz-Rodríguez et al. 2018. ``buffer`` holds the bytes of remembered examples after
+    each task, ``data`` the bytes of all training data of the stream. 1 without memory.
+
+    >>> samples_storage_efficiency([100, 200], data=200)
+    0.25
+    """
+    sizes = _one_a_task("buffer", buffer)
+    if not sizes.size:
+        return None
+    _positive("training data", np.array([data]))
+    return 1.0 - min(1.0, float(sizes.mean()) / data)
+
+
+def computational_efficiency(flops: Flops) -> float | None:
+    """CE = min(1, (1/k) sum_i Ops(one pass over Tr_i) epsilon_i / Ops(Tr_i)).
+
+    Díaz-Rodríguez et al. 2018, with epsilon_i = the passes made over task i's rows
+    (>= 1), so that 1 means: no operation beyond the training of the current task. None for no
+    task, or for one that was learned without any operation.
+
+    >>> computational_efficiency(Flops(train=[30, 60], one_pass=[10, 10], epochs=[3, 3]))
+    0.75
+    """
+    spent, one_pass, epsilon = (
+        _one_a_task(name, values)
+        for name, values in (
+            ("flops.train", flops.train),
+            ("flops.one_pass", flops.one_pass),
+            ("flops.epochs", flops.epochs),
+        )
+    )
+    if not len(spent) == len(one_pass) == len(epsilon):
+        raise ValueError(
+            f"flops of {len(spent)}, {len(one_pass)} and {len(epsilon)} tasks do not match"
+        )
+    if (epsilon < 1).any():
+        raise ValueError(f"the factor epsilon is at least 1, not {epsilon.min()}")
+    if not spent.size or (spent == 0).any():
+        return None
+    return min(1.0, float((one_pass * epsilon / spent).mean()))
+
+
+def _one_a_task(what: str, values: Sequence[float]) -> np.ndarray:
+    """Return ``values`` as float64 [k], none of them negative or missing."""
+    array = np.asarray(values, dtype=np.float64)
+    if not (array >= 0).all():
+        raise ValueError(f"{what} must not be negative: {list(values)}")
+    return array
+
+
+def _positive(what: str, values: np.ndarray) -> np.ndarray:
+    """Return ``values``, all of which must be above 0."""
+    if not (values > 0).all():
+        raise ValueError(f"{what} must be above 0: {values.tolist()}")
+    return values
