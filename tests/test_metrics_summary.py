@@ -2,6 +2,8 @@
 
 import copy
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,3 +119,10 @@ def test_arguments_that_do_not_fit_are_errors_here_too() -> None:
         summarize(R, baseline=[0.1])
     with pytest.raises(ValueError, match="above 0"):
         summarize(R, storage=Storage([0], [0], 1))
+
+
+def test_the_documentation_lists_every_key_and_no_other() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
+    table = text.split("## What one run says")[1].split("## What needs other runs")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall(r"`(\w+)`", "".join(rows))) == sorted(NAMES)
