@@ -4,6 +4,7 @@ Hydra composes the configuration from conf/ and the command line. A mistake in i
 one line, with exit code 2, before anything is written.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -37,7 +38,7 @@ def job(composed: DictConfig) -> float | None:
     hydra_config = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
     if hydra_config.mode == RunMode.MULTIRUN:
-        start = hydra_config.callbacks.sweep.start
+        start = hydra_config.callbacks["sweep"].start
         return run_job(
             lambda: composition.to_objects(composed), folder, start, partial(_run, folder)
         )
@@ -73,6 +74,9 @@ def main(arguments: Sequence[str]) -> None:
     except UserError as error:
         _stop(_one_line(error), EXIT_USER)
     sys.argv[1:] = composition.flags_first(arguments)
+    # Jobs of a sweep that run in other processes import the program from here.
+    paths = [str(CONF.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     try:
         job()
     except KeyboardInterrupt:
