@@ -22,8 +22,11 @@ from stream import composition
 from stream.config import RunConfig
 from stream.display import Display
 from stream.errors import IsolationError, TrainingDivergedError, UserError, require
+from stream.interrupt import Interrupted
 from stream.learners import LEARNERS
 from stream.orchestrator import run_stream
+from stream.results import FILE_NAME
+from stream.resume import LOCK, one_writer, read_record, resumed_config, unfinished_run
 from stream.sweep import SweepReport, run_job
 from stream.tasks.sequence import DATA
 from stream.tracking import TRACKERS
@@ -43,26 +46,35 @@ def job(composed: DictConfig) -> float | None:
             lambda: composition.to_objects(composed), folder, start, partial(_run, folder)
         )
     try:
-        return _run(folder, composition.to_objects(composed))
+        config = composition.to_objects(composed)
+        resume = config.resume is not None and (folder / FILE_NAME).exists()
+        if resume:
+            given = [override.partition("=")[0] for override in hydra_config.overrides.task]
+            config = resumed_config(folder, config, given)
+        return _run(folder, config, resume)
     except (UserError, TrainingDivergedError, IsolationError) as error:
         code = EXIT_USER if isinstance(error, UserError) else EXIT_FAILED
         _stop(f"{_one_line(error)}{_kept(folder)}", code)
+    except Interrupted as error:
+        _stop(f"{error}; go on with: resume={folder}", 128 + error.signum)
     except KeyboardInterrupt:
         _stop(f"interrupted{_kept(folder)}", EXIT_INTERRUPTED)
 
 
-def _run(folder: Path, config: RunConfig) -> float | None:
-    """Open the display and the tracker, and run."""
-    used = sorted(path.name for path in folder.iterdir())
-    require(not used, f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}")
-    # Jobs that run side by side share a screen: plain lines, each with its job's name.
-    aside = current_process().name != "MainProcess"
-    console = Console(force_terminal=False) if aside else Console()
-    with (
-        Display(console, folder, folder.name if aside else "") as display,
-        config.tracking as tracker,
-    ):
-        results = run_stream(config, folder, tracker=tracker, display=display)
+def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa: FBT001
+    """Open the display and the tracker, and run, as the only writer of the folder."""
+    with one_writer(folder):
+        used = sorted(path.name for path in folder.iterdir() if path.name != LOCK)
+        require(
+            resume or not used,
+            f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}",
+        )
+        # Jobs that run side by side share a screen: plain lines, each with its job's name.
+        aside = current_process().name != "MainProcess"
+        console = Console(force_terminal=False) if aside else Console()
+        label = folder.name if aside else ""
+        with Display(console, folder, label) as display, config.tracking as tracker:
+            results = run_stream(config, folder, tracker=tracker, display=display, resume=resume)
     return results["metrics"]["average_score"]
 
 
@@ -70,6 +82,7 @@ def main(arguments: Sequence[str]) -> None:
     """Check the command line, then hand it to Hydra."""
     composition.register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
     try:
+        arguments = _with_run_folder(arguments)
         composition.check_command_line(CONF, arguments)
     except UserError as error:
         _stop(_one_line(error), EXIT_USER)
@@ -79,10 +92,34 @@ def main(arguments: Sequence[str]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     try:
         job()
+    except Interrupted as error:
+        _stop(f"{error}; the next start goes on from here", 128 + error.signum)
     except KeyboardInterrupt:
-        _stop("interrupted; finished jobs are skipped on the next start", EXIT_INTERRUPTED)
+        _stop("interrupted; the next start goes on from here", EXIT_INTERRUPTED)
     if SweepReport.failed:
         raise SystemExit(EXIT_FAILED)
+
+
+def _with_run_folder(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments; after ``resume=FOLDER`` that folder is the run folder.
+
+    ``resume=auto`` looks for an unfinished run of the same configuration below runs/, and starts a
+    new one where there is none.
+
+    Raises:
+        UserError: there is no run in the folder.
+    """
+    asked = [a.partition("=")[2] for a in arguments if a.startswith("resume=")]
+    if not asked or asked[-1] == "null":
+        return list(arguments)
+    folder: Path | None = Path(asked[-1])
+    if asked[-1] == "auto":
+        overrides = [a for a in arguments if "=" in a and not a.startswith("-")]
+        config, _ = composition.compose_run(CONF, overrides)
+        folder = unfinished_run(Path("runs"), config)
+    else:
+        read_record(folder / FILE_NAME)
+    return [*arguments, *([] if folder is None else [f"hydra.run.dir='{folder}'"])]
 
 
 def _kept(folder: Path) -> str:

@@ -21,9 +21,9 @@ from stream.wording import percent
 if TYPE_CHECKING:
     from stream.ablation import SpanScores
 
-EPILOG = """The run must have kept its weights:
+EPILOG = """For example:
 
-  python run_stream.py learner=adapter 'task=[mnli_matched,cola]' save_weights=true
+  python run_stream.py learner=adapter 'task=[mnli_matched,cola]'
   python -m analysis spans RUN task=mnli_matched,cola
 """
 

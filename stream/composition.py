@@ -149,7 +149,7 @@ def check_command_line(folder: Path, arguments: Sequence[str]) -> None:
             f"sweep={config.sweep} has no effect without -m (multirun)",
         )
         require(
-            known.multirun or not _has_files(run_folder),
+            known.multirun or config.resume is not None or not _has_files(run_folder),
             f"the run folder {run_folder} is not empty; choose another hydra.run.dir",
         )
 

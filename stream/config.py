@@ -187,6 +187,24 @@ class ProbeConfig:
 
 
 @dataclass
+class CheckpointConfig:
+    """What is kept to go on after an interruption.
+
+    Attributes:
+        every: steps within a task between checkpoints; null keeps only whole tasks.
+        enabled: false writes none at all.
+    """
+
+    every: int | None = 500
+    enabled: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse periods that are none."""
+        every = self.every
+        require(every is None or every >= 1, f"checkpoint.every must be at least 1, got {every}")
+
+
+@dataclass
 class RunConfig:
     """Everything that decides a run. `learner`, `data` and `tracking` are chosen by group."""
 
@@ -204,12 +222,13 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     probe: ProbeConfig = field(default_factory=ProbeConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     seed: int = 0
     device: str = "auto"
     count_flops: bool = False
-    save_weights: bool = False
     experiment: str | None = None
     sweep: str | None = None
+    resume: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse unknown orders, unusable names and settings without effect."""

@@ -96,8 +96,11 @@ class Display:
         self._where = f"loading {backbone}"
         self._show()
 
-    def start(self, config: RunConfig, tasks: Sequence[Task]) -> None:
-        """Everything is ready; say what will be done, and plan the work for the time left."""
+    def start(self, config: RunConfig, tasks: Sequence[Task], done: int = 0) -> None:
+        """Everything is ready; say what will be done, and plan the work for the time left.
+
+        ``done`` tasks were learned before.
+        """
         split = config.evaluation.split
         sizes = [len(task.split(split)) for task in tasks]
         seen = [len(sizes) if config.evaluation.unseen else k + 1 for k in range(len(sizes))]

@@ -1,6 +1,6 @@
 """The score matrix: cell (i, j) is the evidence on task j after learning task i (0-based)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -39,6 +39,18 @@ class ScoreMatrix:
     def __post_init__(self) -> None:
         """Start with nothing evaluated."""
         self.cells = [[None] * len(self.order) for _ in self.order]
+
+    @classmethod
+    def from_json(
+        cls, order: Sequence[str], cells: Sequence[Sequence[Mapping[str, Any] | None]]
+    ) -> "ScoreMatrix":
+        """Return the matrix of `as_json`; ``order`` may go on behind its rows."""
+        matrix = cls(order)
+        for after, row in enumerate(cells):
+            for on, cell in enumerate(row):
+                if cell is not None:
+                    matrix.record(after, on, Cell(**cell))
+        return matrix
 
     def record(self, after: int, on: int, cell: Cell) -> None:
         """Store the evidence on task ``on`` after task ``after``; a cell is written once."""

@@ -6,23 +6,31 @@ from typing import Any
 
 from stream import plots
 from stream.assembly import Parts, assemble
+from stream.attempt import Step
 from stream.config import RunConfig
 from stream.display import Display
 from stream.errors import IsolationError
 from stream.evaluation import evaluate
 from stream.fingerprint import Fingerprinter
 from stream.flops import FlopMeter, FlopRecord, count_pass
+from stream.interrupt import StopRequest, stop_requests
+from stream.keeper import Keeper
 from stream.matrix import Cell, ScoreMatrix
 from stream.probe import Probe, sampled
 from stream.results import Record
 from stream.tasks.task import Task
 from stream.tracking import Tracker
 from stream.training import fit
-from stream.weights import save_task
+from stream.training_state import TrainingState
 
 
 def run_stream(
-    config: RunConfig, folder: Path, *, tracker: Tracker, display: Display
+    config: RunConfig,
+    folder: Path,
+    *,
+    tracker: Tracker,
+    display: Display,
+    resume: bool = False,
 ) -> dict[str, Any]:
     """Run one learner over one stream.
 
@@ -31,6 +39,7 @@ def run_stream(
         folder: the run folder; results.json and the figures are written there.
         tracker: opened by the caller, so that it is closed whatever happens.
         display: what a person sees.
+        resume: go on from the folder's last checkpoint.
 
     Returns:
         The values of results.json.
@@ -38,24 +47,42 @@ def run_stream(
     Raises:
         UserError: something asked for is not there or makes no sense.
         TrainingDivergedError: a loss that is not finite; the rows so far are in results.json.
+        Interrupted: a signal asked to stop; what was done is saved.
     """
+    with stop_requests() as stop:
+        return _run(config, folder, tracker, display, stop=stop, resume=resume)
+
+
+def _run(
+    config: RunConfig,
+    folder: Path,
+    tracker: Tracker,
+    display: Display,
+    *,
+    stop: StopRequest,
+    resume: bool,
+) -> dict[str, Any]:
+    """Run the stream, from the start or from its last checkpoint."""
     started = time.perf_counter()
     parts = assemble(config, display.reading, display.loading)
     matrix = ScoreMatrix([task.name for task in parts.tasks])
     record = Record(config, parts.tasks, parts.leaks, str(parts.device), matrix, parts.ledger)
-    record.timing.prepare_s = time.perf_counter() - started
+    keeper = Keeper(folder, config.checkpoint, parts, record, stop)
+    stream = _Stream(config, parts, record, display, keeper)
+    training = keeper.restore() if resume else None
+    first = record.matrix.rows_done()
+    record.timing.prepare_s += time.perf_counter() - started
+    record.status = "partial"
     tracker.start(folder, record.write(folder))
-    stream = _Stream(config, parts, record, display)
-    display.start(config, parts.tasks)
-    if config.evaluation.baseline:
+    display.start(config, parts.tasks, first)
+    if config.evaluation.baseline and record.baseline is None:
         stream.score_untrained()
-    for index, task in enumerate(parts.tasks):
-        stream.learn(index)
+    for index in range(first, len(parts.tasks)):
+        stream.learn(index, training if index == first else None)
         stream.score_row(index)
         stream.account(index)
-        if config.save_weights:
-            save_task(parts.learner, task, folder)
         results = record.write(folder)
+        keeper.save()
         tracker.row(index, results)
         display.row(index, results)
     record.status = "complete"
@@ -68,8 +95,11 @@ def run_stream(
 class _Stream:
     """The steps of one task, on one run's objects."""
 
-    def __init__(self, config: RunConfig, parts: Parts, record: Record, display: Display):
+    def __init__(
+        self, config: RunConfig, parts: Parts, record: Record, display: Display, keeper: Keeper
+    ):
         self._config = config
+        self._keeper = keeper
         self._learner = parts.learner
         self._device = parts.device
         self._record = record
@@ -83,6 +113,7 @@ class _Stream:
 
     def _measure(self, task: Task) -> Cell:
         """Evaluate one task for real."""
+        self._keeper.stop.check()
         settings = self._config.evaluation
         cell = evaluate(self._learner, task, settings.split, settings.batch_tokens, self._device)
         self._display.evaluated(len(task.split(settings.split)))
@@ -92,23 +123,26 @@ class _Stream:
         """Score the untrained learner on every task."""
         tasks = self._record.tasks
         self._display.stage("scoring the untrained learner")
-        self._record.baseline = [self._measure(task) for task in tasks]
-        self._record.timing.baseline_s = sum(cell.seconds for cell in self._record.baseline)
+        cells = [self._measure(task) for task in tasks]
+        self._record.baseline = [cell.score for cell in cells]
+        self._record.timing.baseline_s = sum(cell.seconds for cell in cells)
 
-    def learn(self, index: int) -> None:
-        """Let the learner learn task ``index``."""
+    def learn(self, index: int, resumed: TrainingState | None) -> None:
+        """Let the learner learn task ``index``, or what is left of it."""
         task, training = self._record.tasks[index], self._config.training
         self._display.learning(index, task)
         flops = self._record.flops
         meter = None if flops is None else FlopMeter()
-        self._look(index, 0, 1)
+        if resumed is None:
+            self._look(index, 0, 1)
 
-        def on_step(step: int, steps: int, examples: int) -> None:
-            self._display.step(step, steps, examples)
-            self._look(index, step, steps)
+        def on_step(step: Step) -> None:
+            self._display.step(step.number, step.total, step.examples)
+            self._look(index, step.number, step.total)
+            self._keeper.after_step(index, step)
 
         probed = self._probe_seconds()
-        report = fit(self._learner, task, training, self._device, on_step, meter)
+        report = fit(self._learner, task, training, on_step, meter=meter, resumed=resumed)
         probed = self._probe_seconds() - probed
         if flops is not None and meter is not None:
             spent, size = meter.total, training.batch_size

@@ -12,9 +12,9 @@ from typing import Any
 
 from stream.config import RunConfig
 from stream.flops import FlopRecord
-from stream.ledger import Ledger
-from stream.matrix import Cell, ScoreMatrix
-from stream.metrics import Flops, Storage, correct_cells, summarize
+from stream.ledger import Ledger, LedgerRow
+from stream.matrix import ScoreMatrix
+from stream.metrics import Flops, Storage, correct_cells, probe_points, summarize
 from stream.probe import Probe
 from stream.tasks.leaks import Leak
 from stream.tasks.sequence import data_hash
@@ -55,7 +55,7 @@ class Record:
     device: str
     matrix: ScoreMatrix
     ledger: Ledger
-    baseline: list[Cell] | None = None
+    baseline: list[float] | None = None
     probe: Probe | None = None
     flops: FlopRecord | None = None
     fingerprints: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,6 @@ class Record:
         """Return the contract of results.json as JSON values."""
         scores = self.matrix.scores()
         checked, identical = self.matrix.memory()
-        baseline = self.baseline
         return {
             "schema": SCHEMA,
             "status": self.status,
@@ -84,7 +83,7 @@ class Record:
             "device": self.device,
             "matrix": [[None if isnan(s) else s for s in row] for row in scores.tolist()],
             "cells": self.matrix.as_json(),
-            "baseline": None if baseline is None else [cell.score for cell in baseline],
+            "baseline": self.baseline,
             "metrics": self._metrics(),
             "memory": {
                 "promised": self.config.learner.promises_memory,
@@ -102,13 +101,32 @@ class Record:
             "config": asdict(self.config),
         }
 
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take what an earlier part of the run recorded (its `as_json`).
+
+        The tasks may go on behind those of ``values``.
+        """
+        self.matrix = ScoreMatrix.from_json(self.matrix.order, values["cells"])
+        self.ledger.rows = [LedgerRow(**row) for row in values["ledger"]["tasks"]]
+        self.baseline = values["baseline"]
+        self.fingerprints = dict(values["fingerprints"])
+        self.losses = dict(values["losses"])
+        timing = values["timing"]
+        scalars = {name: timing[name] for name in ("prepare_s", "baseline_s")}
+        self.timing = Timing(**scalars, **timing["by_task"])
+        if self.probe is not None and values["probe"] is not None:
+            self.probe.seconds = values["probe"]["seconds"]
+            self.probe.points = probe_points(values["probe"]["points"])
+        if self.flops is not None and values["flops"] is not None:
+            self.flops = FlopRecord(**values["flops"])
+
     def _metrics(self) -> dict[str, float | None]:
         """Return every metric that this run can have."""
         split, rows = self.config.evaluation.split, self.ledger.rows
         examples = [len(task.split(split)) for task in self.tasks]
         return summarize(
             self.matrix.scores(),
-            baseline=None if self.baseline is None else [c.score for c in self.baseline],
+            baseline=self.baseline,
             probe=None if self.probe is None else self.probe.points,
             correct=correct_cells(self.matrix.as_json(), examples),
             flops=None if self.flops is None else Flops(**self.flops.as_json()),

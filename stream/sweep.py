@@ -6,7 +6,7 @@ has a folder ``outcomes/START`` with one JSON file a job.
 
 import json
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from stream.checkpoint import CheckpointStore
 from stream.config import RunConfig
-from stream.errors import TrainingDivergedError, UserError, first_line, require
+from stream.errors import TrainingDivergedError, UserError, require
 from stream.results import FILE_NAME, write_json
+from stream.resume import FREE, first_difference, read_record
 
 OUTCOMES, UNFINISHED = "outcomes", "unfinished"
 FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
-# Settings that may differ between two starts of a job: none of them changes a score.
-FREE = ("sweep", "tracking", "device", "cache", "save_weights", "experiment")
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,18 @@ def run_job(
     build: Callable[[], RunConfig],
     folder: Path,
     start: str,
-    run: Callable[[RunConfig], float | None],
+    run: Callable[[RunConfig, bool], float | None],
 ) -> float | None:
     """Run one job of a sweep; a failure is noted and printed, and does not stop the others.
 
-    A job that finished in an earlier start is not run again; an unfinished one is set aside.
+    A job that finished in an earlier start is not run again; an unfinished one goes on from its
+    checkpoint, or is set aside where it has none.
 
     Args:
         build: makes the job's configuration.
         folder: its run folder.
         start: what tells this start of the sweep from others.
-        run: runs the job and returns its average score.
+        run: runs the job, from the start or (true) from its checkpoint; returns its average score.
 
     Returns:
         The average score, None for a job that failed.
@@ -77,8 +78,10 @@ def run_job(
         config = build()
         done = finished_before(config, folder)
         if done is None:
-            set_aside(folder)
-            score = run(config)
+            resume = CheckpointStore(folder).latest() is not None
+            if not resume:
+                set_aside(folder)
+            score = run(config, resume)
         else:
             outcome = Outcome(SKIPPED, "it finished before")
             score = done["metrics"]["average_score"]
@@ -109,28 +112,14 @@ def finished_before(config: RunConfig, folder: Path) -> dict[str, Any] | None:
     path = folder / FILE_NAME
     if not path.exists():
         return None
-    try:
-        results = json.loads(path.read_text(encoding="utf-8"))
-        recorded, complete = results["config"], results["status"] == "complete"
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is no record of a run: {first_line(error)}") from error
+    results = read_record(path)
     wanted = json.loads(json.dumps(asdict(config)))
-    different = next(_differences(recorded, wanted), None)
+    different = first_difference(results["config"], wanted, free=[n for n in FREE if n != "probe"])
     require(
         different is None,
         f"{folder} holds a run of another configuration ({different}); choose another sweep name",
     )
-    return results if complete else None
-
-
-def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """Yield every setting that differs, with both values."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in [*old, *(key for key in new if key not in old)]:
-            if path or key not in FREE:
-                yield from _differences(old.get(key), new.get(key), f"{path}{key}.")
-    elif old != new:
-        yield f"{path.rstrip('.')} was {old}, now {new}"
+    return results if results["status"] == "complete" else None
 
 
 def set_aside(folder: Path) -> None:

@@ -208,7 +208,7 @@ def group_name(results: Mapping[str, Any]) -> str:
     So W&B's group page shows mean and spread over seeds. The last letters are a digest of all
     settings that may change a score.
     """
-    apart = ("seed", "device", "tracking", "cache", "sweep", "save_weights", "count_flops", "probe")
+    apart = ("seed", "device", "tracking", "cache", "sweep", "checkpoint", "count_flops", "probe")
     settings = {key: value for key, value in results["config"].items() if key not in apart}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
     names = (results[key] for key in ("stream", "learner", "backbone", "source"))

@@ -97,7 +97,7 @@ class Stream:
 
     def learn(self, index: int) -> None:
         """Learn one task and fill its row."""
-        fit(self.learner, self.tasks[index], SHORT, CPU)
+        fit(self.learner, self.tasks[index], SHORT)
         for position in range(index + 1):
             self.matrix.record(index, position, self.evaluate(self.tasks[position]))
 

@@ -33,7 +33,7 @@ def learned(learner, tasks) -> tuple[Stream, list[int]]:
     run, spent = Stream(learner, tasks), []
     for task in tasks:
         meter = FlopMeter()
-        fit(run.learner, task, SHORT, CPU, meter=meter)
+        fit(run.learner, task, SHORT, meter=meter)
         spent.append(meter.total)
     return run, spent
 

@@ -40,14 +40,13 @@ def test_looking_changes_nothing(name: str, three_tasks) -> None:
     plain, probed = Stream(LEARNERS[name](), three_tasks), Stream(LEARNERS[name](), three_tasks)
     probe = made_probe(three_tasks, every=1)
     for index, task in enumerate(three_tasks):
-        fit(plain.learner, task, SHORT, CPU)
+        fit(plain.learner, task, SHORT)
         probe.look(probed.learner, index, 0, CPU)
         fit(
             probed.learner,
             task,
             SHORT,
-            CPU,
-            lambda step, *_, index=index: probe.look(probed.learner, index, step, CPU) and None,
+            lambda step, index=index: probe.look(probed.learner, index, step.number, CPU) and None,
         )
     for task in three_tasks:
         assert plain.evaluate(task).digest == probed.evaluate(task).digest

@@ -25,8 +25,9 @@ from stream.learners.joint import Joint
 from stream.learners.majority import Majority
 from stream.learners.tfidf import TfIdf
 from stream.ledger import count_stored
+from stream.schedule import Epoch
 from stream.tasks.task import Split, Task
-from stream.training import Epoch, fit
+from stream.training import fit
 from tests.conftest import CPU, SHORT, Stream, made_task
 
 # --- independent
@@ -114,7 +115,7 @@ def test_joint_learns_once_and_serves_every_row(three_tasks: list[Task]) -> None
     run = Stream(Joint(), three_tasks)
     reports, trained = [], []
     for index in range(3):
-        reports.append(fit(run.learner, three_tasks[index], SHORT, CPU))
+        reports.append(fit(run.learner, three_tasks[index], SHORT))
         trained.append(set(run.learner.trained_parameters()))
         for position in range(3):
             run.matrix.cells[index][position] = run.evaluate(three_tasks[position])

@@ -6,7 +6,7 @@ import pytest
 from stream.errors import UserError
 from stream.learners.replay import Replay
 from stream.memory import ReplayMemory
-from stream.training import Epoch
+from stream.schedule import Epoch
 from tests.conftest import SHORT, Stream, made_task
 
 

@@ -10,9 +10,10 @@ from stream.errors import TrainingDivergedError
 from stream.learners.adapter import Adapter
 from stream.learners.finetune import Finetune
 from stream.models.heads import TaskModel
+from stream.schedule import optimizer_for, planned_work, warmup_then_linear
 from stream.seeding import torch_randomness
 from stream.tasks.batches import training_rows
-from stream.training import fit, optimizer_for, planned_work, warmup_then_linear
+from stream.training import fit
 from tests.conftest import CPU, SHORT, Stream, made_task, tiny_encoder
 
 
@@ -116,7 +117,7 @@ def test_report_counts_steps_examples_and_losses() -> None:
     task = made_task("a", rows=20)
     run = Stream(Adapter(size=2), [task])
     seen: list[tuple[int, int, int]] = []
-    report = fit(run.learner, task, SHORT, CPU, lambda *step: seen.append(step))
+    report = fit(run.learner, task, SHORT, lambda *step: seen.append(step))
     assert (report.steps, report.examples, len(report.losses)) == (6, 40, 6)
     assert [s[:2] for s in seen] == [(i, 6) for i in range(1, 7)]
     assert sorted(s[2] for s in seen) == [4, 4, 8, 8, 8, 8]

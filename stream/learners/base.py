@@ -16,9 +16,9 @@ from stream.errors import require
 from stream.memory import ReplayMemory
 from stream.models.bank import TaskBank
 from stream.models.heads import TaskModel, batch_loss
+from stream.schedule import Epoch, Workload, planned_work
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
-from stream.training import Epoch, Workload, planned_work
 
 
 @dataclass
@@ -178,18 +178,43 @@ class Learner:
         Raises:
             KeyError, ValueError: a tensor is missing or has another shape.
         """
-        self.begin_task(task)
+        self.model.add_head(task)
+        self.bank.start(task.name, self.bank.first)
         working = self.owned_state(task.name)
         if working.keys() != owned.keys():
             odd = sorted(working.keys() ^ owned.keys())
             raise KeyError(f"{len(odd)} names differ, the first is {odd[0]}")
-        with torch.no_grad():
-            for name, tensor in working.items():
-                if tensor.shape != owned[name].shape:
-                    shapes = tuple(owned[name].shape), tuple(tensor.shape)
-                    raise ValueError(f"{name} has shape {shapes[0]}, expected {shapes[1]}")
-                tensor.copy_(owned[name])
+        _copy(owned, working)
         self.end_task(task)
+
+    def shared_state(self) -> dict[str, torch.Tensor]:
+        """Return what learning changed and no single task owns, by its name in the model."""
+        if self.promises_memory:
+            return {}
+        learned = {task.name for task in self.learned}
+        model = {
+            name: parameter
+            for name, parameter in self.model.named_parameters()
+            if name.startswith("encoder.") and self._is_shared(name.removeprefix("encoder."))
+        }
+        ahead = [name for name in self.model.heads if name not in learned]
+        return model | {n: t for name in ahead for n, t in self.model.head_state(name).items()}
+
+    def _is_shared(self, name: str) -> bool:
+        """Whether learning changes the encoder's parameter ``name`` for all tasks."""
+        return self.model.encoder.reads(name) and self.trains(name) and not self.owns(name)
+
+    def restore_shared(self, tasks: Sequence[Task], shared: Mapping[str, torch.Tensor]) -> None:
+        """Take the `shared_state` of a stream of ``tasks``, after its learned tasks.
+
+        Raises:
+            KeyError, ValueError: a tensor that is not there, or has another shape.
+        """
+        for task in tasks:
+            if f"heads.{task.name}.weight" in shared:
+                self.model.add_head(task)
+        parameters = dict(self.model.named_parameters())
+        _copy(shared, {name: parameters[name] for name in shared})
 
     def training_state(self) -> dict[str, torch.Tensor]:
         """Return what only learning the next task needs, by name.
@@ -213,3 +238,13 @@ class Learner:
     def buffer(self) -> ReplayMemory | None:
         """Return the remembered examples, if the method keeps any."""
         return None
+
+
+def _copy(stored: Mapping[str, torch.Tensor], into: Mapping[str, torch.Tensor]) -> None:
+    """Copy stored tensors into those of the same names, in place."""
+    with torch.no_grad():
+        for name, tensor in into.items():
+            if tensor.shape != stored[name].shape:
+                shapes = tuple(stored[name].shape), tuple(tensor.shape)
+                raise ValueError(f"{name} has shape {shapes[0]}, expected {shapes[1]}")
+            tensor.copy_(stored[name])

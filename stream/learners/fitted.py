@@ -11,9 +11,9 @@ from stream.config import TrainingConfig
 from stream.errors import require
 from stream.learners.base import Learner
 from stream.models.heads import TaskModel
+from stream.schedule import Workload
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
-from stream.training import Workload
 
 Tensors = dict[str, torch.Tensor]
 

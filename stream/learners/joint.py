@@ -21,10 +21,10 @@ import torch
 from stream.config import TrainingConfig
 from stream.learners.base import Learner
 from stream.models.heads import TaskModel
+from stream.schedule import Epoch, Workload, planned_work
 from stream.seeding import numpy_generator
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
-from stream.training import Epoch, Workload, planned_work
 
 
 @dataclass

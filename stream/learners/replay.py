@@ -17,10 +17,10 @@ from stream.errors import choose, require
 from stream.learners.base import Learner
 from stream.memory import ReplayMemory
 from stream.models.heads import TaskModel, batch_loss
+from stream.schedule import Epoch
 from stream.seeding import numpy_generator
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
-from stream.training import Epoch
 
 SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
 

@@ -118,7 +118,7 @@ def test_works_as_much_as_it_says(name: str, stream: Callable, three_tasks: list
     """The schedule and the time left rest on it."""
     run = stream(LEARNERS[name](), three_tasks)
     planned = [run.learner.workload(task, SHORT) for task in three_tasks]
-    reports = [fit(run.learner, task, SHORT, CPU) for task in three_tasks]
+    reports = [fit(run.learner, task, SHORT) for task in three_tasks]
     assert [r.steps for r in reports] == [p.steps for p in planned]
     remembers = run.learner.buffer() is not None  # remembered rows come on top
     assert all(
@@ -140,7 +140,7 @@ def test_reads_the_training_split_only(
 
     run = stream(LEARNERS[name](), three_tasks)
     monkeypatch.setattr(Task, "split", spy)
-    fit(run.learner, three_tasks[0], SHORT, CPU)
+    fit(run.learner, three_tasks[0], SHORT)
     names = {"a", "b", "c"} if LEARNERS[name].sees_all else {"a"}
     assert set(read) == {(task, "train") for task in names}
 

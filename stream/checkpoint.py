@@ -1,0 +1,203 @@
+"""Checkpoints: what a run needs to go on bit for bit, on disk, whole or not at all.
+
+``checkpoint/objects/`` holds groups of tensors as safetensors files named by their SHA-256, so
+what did not change is not written again. ``checkpoint/manifest-N.json`` names the files of
+generation N and holds the rest of the state; its own digest is its last line. The last two
+generations are kept. Nothing here is pickled: loading runs no code.
+"""
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from stream.errors import UserError, first_line
+
+LOG = logging.getLogger(__name__)
+FOLDER = "checkpoint"
+KEPT = 2
+SCHEMA = 1
+
+Tensors = dict[str, torch.Tensor]
+
+
+class BrokenCheckpointError(ValueError):
+    """A checkpoint whose files are missing, torn or changed."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One generation: JSON state, and the digest of each group of tensors by its name."""
+
+    generation: int
+    state: dict[str, Any]
+    groups: dict[str, str]
+
+
+class CheckpointStore:
+    """The checkpoints of one run folder; it has one writer."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder / FOLDER
+        self._objects = self._folder / "objects"
+
+    def write(
+        self,
+        groups: Mapping[str, Mapping[str, torch.Tensor]],
+        state: Mapping[str, Any],
+        *,
+        unchanged: Mapping[str, str] | None = None,
+    ) -> Checkpoint:
+        """Write the next generation and drop the oldest.
+
+        Args:
+            groups: tensors by group and name.
+            state: JSON values.
+            unchanged: groups that stand on disk already, by their digests.
+
+        Raises:
+            OSError: the disk is full or cannot be written; the generations before are untouched.
+        """
+        self._objects.mkdir(parents=True, exist_ok=True)
+        digests = dict(unchanged or {})
+        for name, tensors in groups.items():
+            digests[name] = self._write_object(tensors)
+        generation = max(self._generations(), default=0) + 1
+        content = {"schema": SCHEMA, "groups": digests, "state": state}
+        text = json.dumps(content, allow_nan=False, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        write_durably(self._manifest(generation), f"{text}\n{digest}\n".encode())
+        checkpoint = Checkpoint(generation, dict(state), digests)
+        self._collect_garbage(checkpoint)
+        return checkpoint
+
+    def _write_object(self, tensors: Mapping[str, torch.Tensor]) -> str:
+        """Write a group unless it is there; return its digest."""
+        plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        data = save(plain)
+        digest = hashlib.sha256(data).hexdigest()
+        path = self._object(digest)
+        if not (path.exists() and path.stat().st_size == len(data)):
+            write_durably(path, data)
+        return digest
+
+    def latest(self) -> Checkpoint | None:
+        """Return the newest generation that is whole; None where there is none at all.
+
+        A newer one that is not whole is named in a warning.
+
+        Raises:
+            UserError: there are checkpoints, and none is whole.
+        """
+        problems = []
+        for generation in sorted(self._generations(), reverse=True):
+            try:
+                found = self.read(generation)
+            except BrokenCheckpointError as error:
+                problems.append(f"checkpoint {generation} cannot be used: {error}")
+                continue
+            for problem in problems:
+                LOG.warning("%s; going on from checkpoint %d", problem, generation)
+            return found
+        if problems:
+            raise UserError("; ".join(problems))
+        return None
+
+    def read(self, generation: int) -> Checkpoint:
+        """Return one generation, every file of which was checked against its digest.
+
+        Raises:
+            BrokenCheckpointError: what is wrong with it.
+        """
+        found = self._read_manifest(generation)
+        for name, digest in found.groups.items():
+            self._checked(name, digest)
+        return found
+
+    def _read_manifest(self, generation: int) -> Checkpoint:
+        """Return one generation without looking at its tensors."""
+        path = self._manifest(generation)
+        try:
+            text, _, rest = path.read_bytes().partition(b"\n")
+            if hashlib.sha256(text).hexdigest() != rest.decode().strip():
+                raise BrokenCheckpointError(f"{path.name} is torn or was changed")
+            content = json.loads(text)
+        except (OSError, UnicodeDecodeError) as error:
+            raise BrokenCheckpointError(f"{path.name}: {first_line(error)}") from error
+        if content["schema"] != SCHEMA:
+            raise BrokenCheckpointError(f"{path.name} has schema {content['schema']}, not {SCHEMA}")
+        return Checkpoint(generation, content["state"], content["groups"])
+
+    def load(self, checkpoint: Checkpoint, group: str) -> Tensors:
+        """Return the tensors of one group, on the CPU.
+
+        Raises:
+            BrokenCheckpointError: its file is missing or was changed.
+        """
+        data = self._checked(group, checkpoint.groups[group])
+        try:
+            return load(data)
+        except SafetensorError as error:
+            raise BrokenCheckpointError(f"{group}: {first_line(error)}") from error
+
+    def _checked(self, name: str, digest: str) -> bytes:
+        """Return the bytes of a group's file, checked."""
+        try:
+            data = self._object(digest).read_bytes()
+        except OSError as error:
+            raise BrokenCheckpointError(f"{name}: {first_line(error)}") from error
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise BrokenCheckpointError(f"{name}: {self._object(digest).name} was changed")
+        return data
+
+    def _collect_garbage(self, newest: Checkpoint) -> None:
+        """Remove all but the last generations, and files that none of them names."""
+        kept = sorted(self._generations())[-KEPT:]
+        used = set(newest.groups.values())
+        for generation in set(self._generations()) - set(kept):
+            self._manifest(generation).unlink(missing_ok=True)
+        for generation in kept[:-1]:
+            try:
+                used |= set(self._read_manifest(generation).groups.values())
+            except BrokenCheckpointError:
+                continue
+        for path in self._objects.iterdir():
+            if path.stem not in used:
+                path.unlink(missing_ok=True)
+
+    def _generations(self) -> Iterable[int]:
+        """Return the generations that have a manifest."""
+        names = (path.stem.partition("-")[2] for path in self._folder.glob("manifest-*.json"))
+        return [int(name) for name in names if name.isdigit()]
+
+    def _manifest(self, generation: int) -> Path:
+        return self._folder / f"manifest-{generation}.json"
+
+    def _object(self, digest: str) -> Path:
+        return self._objects / f"{digest}.safetensors"
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file through a temporary one; after a crash it is the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,129 @@
+"""Keeps a run: checkpoints after every task and within tasks, and going on from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stream.assembly import Parts
+from stream.attempt import Step
+from stream.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
+from stream.config import CheckpointConfig
+from stream.errors import UserError, first_line, require
+from stream.interrupt import StopRequest
+from stream.results import FILE_NAME, Record
+from stream.resume import read_record
+from stream.tasks.task import Task
+from stream.training_state import TrainingState
+
+
+@dataclass
+class Keeper:
+    """The checkpoints of one run in progress."""
+
+    folder: Path
+    config: CheckpointConfig
+    parts: Parts
+    record: Record
+    stop: StopRequest
+
+    def __post_init__(self) -> None:
+        """Start without a checkpoint."""
+        self._store = CheckpointStore(self.folder)
+        self._stored: dict[str, str] = {}  # digests of groups that will not change
+
+    def after_step(self, index: int, step: Step) -> None:
+        """Save within task ``index`` when it is time, or when the run was asked to stop.
+
+        Raises:
+            Interrupted: the run was asked to stop, and is saved.
+        """
+        every = self.config.every
+        stopping = self.stop.signum is not None
+        if stopping or (every is not None and step.number % every == 0):
+            self.save(step.save(), index)
+        self.stop.check()
+
+    def save(self, training: TrainingState | None = None, index: int | None = None) -> None:
+        """Write a checkpoint: of whole tasks, or from within task ``index``."""
+        if not self.config.enabled:
+            return
+        learner = self.parts.learner
+        groups = {
+            name: learner.owned_state(task.name)
+            for task in learner.learned
+            if (name := _group(task)) not in self._stored
+        }
+        groups["shared"] = learner.shared_state()
+        state: dict[str, Any] = {"results": self.record.as_json(), "training": None}
+        if training is not None:
+            groups["training"] = training.tensors
+            state["training"] = {"task": index, **training.numbers()}
+        written = self._store.write(groups, state, unchanged=self._stored)
+        if learner.promises_memory:
+            self._stored = {n: d for n, d in written.groups.items() if n.startswith("task/")}
+
+    def restore(self) -> TrainingState | None:
+        """Go back to the last whole checkpoint.
+
+        Returns:
+            Where learning the next task stood; None where it had not begun.
+
+        Raises:
+            UserError: tasks were learned and there is no checkpoint of them, or none that fits.
+        """
+        found = self._store.latest()
+        if found is None:
+            rows = read_record(self.folder / FILE_NAME)["ledger"]["tasks"]
+            require(
+                not rows, f"{self.folder} kept no checkpoint, and its {len(rows)} rows are done"
+            )
+            return None
+        self._check_data(found.state["results"])
+        self.record.restore(found.state["results"])
+        done = self.parts.tasks[: self.record.matrix.rows_done()]
+        load_tasks(self._store, found, self.parts, done)
+        if self.parts.learner.promises_memory:
+            self._stored = {n: d for n, d in found.groups.items() if n.startswith("task/")}
+        training = found.state["training"]
+        if training is None:
+            return None
+        numbers = {key: value for key, value in training.items() if key != "task"}
+        return TrainingState(**numbers, tensors=self._store.load(found, "training"))
+
+    def _check_data(self, results: Mapping[str, Any]) -> None:
+        """Refuse to go on where rows of a task are not those that the run has seen."""
+        now = {task.name: dict(task.hashes) for task in self.parts.tasks}
+        then = results["data"]["hashes"]
+        changed = [name for name in then if now.get(name) != then[name]]
+        require(
+            not changed,
+            f"the data changed since {self.folder} was written, in: {', '.join(changed)} "
+            "(a task that is added may take texts that it holds out from earlier ones: leaks)",
+        )
+
+
+def _group(task: Task) -> str:
+    """Return the name of the group of what a task owns."""
+    return f"task/{task.name}"
+
+
+def load_tasks(
+    store: CheckpointStore, checkpoint: Checkpoint, parts: Parts, tasks: Sequence[Task]
+) -> None:
+    """Give a learner that has just begun what it had learned of ``tasks``.
+
+    Raises:
+        UserError: a task that was not learned, or tensors that do not fit the learner.
+    """
+    learner = parts.learner
+    try:
+        for task in tasks:
+            if _group(task) not in checkpoint.groups:
+                raise UserError(f"task {task.name!r} was not learned in this run")
+            learner.restore(task, store.load(checkpoint, _group(task)))
+        learner.restore_shared(parts.tasks, store.load(checkpoint, "shared"))
+    except BrokenCheckpointError as error:
+        raise UserError(first_line(error)) from error
+    except (KeyError, ValueError) as error:
+        raise UserError(f"the checkpoint does not fit this learner: {first_line(error)}") from error
