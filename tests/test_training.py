@@ -14,7 +14,7 @@ from stream.schedule import optimizer_for, planned_work, warmup_then_linear
 from stream.seeding import torch_randomness
 from stream.tasks.batches import training_rows
 from stream.training import fit
-from tests.conftest import CPU, SHORT, Stream, made_task, tiny_encoder
+from tests.conftest import SHORT, Stream, made_task, tiny_encoder
 
 
 def test_equals_a_plain_loop() -> None:
@@ -117,7 +117,7 @@ def test_report_counts_steps_examples_and_losses() -> None:
     task = made_task("a", rows=20)
     run = Stream(Adapter(size=2), [task])
     seen: list[tuple[int, int, int]] = []
-    report = fit(run.learner, task, SHORT, lambda *step: seen.append(step))
+    report = fit(run.learner, task, SHORT, lambda s: seen.append((s.number, s.total, s.examples)))
     assert (report.steps, report.examples, len(report.losses)) == (6, 40, 6)
     assert [s[:2] for s in seen] == [(i, 6) for i in range(1, 7)]
     assert sorted(s[2] for s in seen) == [4, 4, 8, 8, 8, 8]
@@ -128,5 +128,5 @@ def test_learners_learn(learner) -> None:
     """The label is the first token's parity: far above chance after some epochs."""
     task = made_task("a", 2, rows=200)
     run = Stream(learner, [task])
-    fit(learner, task, TrainingConfig(epochs=30, min_steps=0, batch_size=20), CPU)
+    fit(learner, task, TrainingConfig(epochs=30, min_steps=0, batch_size=20))
     assert run.evaluate(task).score > 0.8

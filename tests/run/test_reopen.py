@@ -21,7 +21,7 @@ AIRLINE = "crowdflower_airline"
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept") / "run"
-    code, _, err = run(folder.parent, "save_weights=true", f"hydra.run.dir={folder}")
+    code, _, err = run(folder.parent, f"hydra.run.dir={folder}")
     assert (code, err) == (0, "")
     return folder
 
@@ -80,11 +80,12 @@ def test_what_cannot_be_reopened_is_told_in_one_line(changed: Path, tmp_path: Pa
         reopen(tmp_path / "nowhere", ["stsb"])
     with pytest.raises(UserError, match="unknown task of this run 'stbs'"):
         reopen(changed, ["stbs"], "cpu")
-    (changed / "weights" / "stsb.safetensors").unlink()
-    with pytest.raises(UserError, match="run with save_weights=true"):
-        reopen(changed, ["stsb"], "cpu")
     edit(changed, "config", "data", "seed", value=7)
     with pytest.raises(UserError, match="the data changed since the run"):
+        reopen(changed, [AIRLINE], "cpu")
+    edit(changed, "config", "data", "seed", value=0)
+    shutil.rmtree(changed / "checkpoint")
+    with pytest.raises(UserError, match="has no checkpoint"):
         reopen(changed, [AIRLINE], "cpu")
     edit(changed, "learner", value="nobody")
     with pytest.raises(UserError, match="no record of a run with a learner"):
