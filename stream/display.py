@@ -57,7 +57,7 @@ class Display:
 
     def __enter__(self) -> Self:
         self._log.setLevel(logging.INFO)
-        self._log.propagate = False
+        self._propagated, self._log.propagate = self._log.propagate, False
         self._log.addHandler(self._handler)
         self._log.addHandler(self._warnings)
         self._progress.start()
@@ -74,6 +74,7 @@ class Display:
             self._log.error("stopped: %s: %s", type(error).__name__, error)
         self._log.removeHandler(self._handler)
         self._log.removeHandler(self._warnings)
+        self._log.propagate = self._propagated
         self._handler.close()
 
     def say(self, line: str) -> None:
