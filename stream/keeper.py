@@ -1,5 +1,6 @@
 """Keeps a run: checkpoints after every task and within tasks, and going on from them."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,12 @@ from stream.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.config import CheckpointConfig
 from stream.errors import UserError, first_line, require
 from stream.interrupt import StopRequest
-from stream.results import FILE_NAME, Record
+from stream.results import FILE_NAME, Record, versions
 from stream.resume import read_record
 from stream.tasks.task import Task
 from stream.training_state import TrainingState
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -80,6 +83,7 @@ class Keeper:
             )
             return None
         self._check_data(found.state["results"])
+        self._warn_of_versions(found.state["results"]["versions"])
         self.record.restore(found.state["results"])
         done = self.parts.tasks[: self.record.matrix.rows_done()]
         load_tasks(self._store, found, self.parts, done)
@@ -90,6 +94,13 @@ class Keeper:
             return None
         numbers = {key: value for key, value in training.items() if key != "task"}
         return TrainingState(**numbers, tensors=self._store.load(found, "training"))
+
+    def _warn_of_versions(self, then: Mapping[str, str]) -> None:
+        """Say where bit-equality with an unbroken run is not promised."""
+        now = versions()
+        changed = [f"{k} {then.get(k)} -> {now[k]}" for k in now if then.get(k) != now[k]]
+        if changed:
+            LOG.warning("results may differ in their last bits: %s", ", ".join(changed))
 
     def _check_data(self, results: Mapping[str, Any]) -> None:
         """Refuse to go on where rows of a task are not those that the run has seen."""

@@ -10,6 +10,8 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from stream.config import RunConfig
 from stream.flops import FlopRecord
 from stream.ledger import Ledger, LedgerRow
@@ -182,4 +184,6 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 def versions() -> dict[str, str]:
     """Return the versions that scores may depend on."""
     found = {name: metadata.version(name) for name in _PACKAGES}
-    return {"python": platform.python_version(), **found, "machine": platform.machine()}
+    threads = str(torch.get_num_threads())  # sums are split among them, so bits depend on it
+    python, machine = platform.python_version(), platform.machine()
+    return {"python": python, **found, "machine": machine, "threads": threads}

@@ -15,7 +15,10 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from stream.errors import choose, first_line
+from stream.metrics import summarize
 
 LOG = logging.getLogger(__name__)
 MODES = ("auto", "online", "offline")
@@ -97,8 +100,14 @@ class WandbTracking:
             self._try(lambda: run.finish(exit_code=0 if kind is None else 1))
 
     def start(self, folder: Path, results: Mapping[str, Any]) -> None:
-        """Open one W&B run whose files lie in the run folder; offline if no server answers."""
+        """Open one W&B run whose files lie in the run folder; offline if no server answers.
+
+        After an interruption it is a new W&B run, and gets the rows done before: so the last run
+        of a folder holds everything, and no step comes twice.
+        """
         self._try(lambda: self._start(folder, results))
+        for index in range(len(results["ledger"]["tasks"])):
+            self.row(index, as_of(results, index))
 
     def _start(self, folder: Path, results: Mapping[str, Any]) -> None:
         import wandb
@@ -200,6 +209,20 @@ class WandbTracking:
         except Exception as error:  # noqa: BLE001 - a view must never fail the run
             self._run = None
             LOG.warning("W&B is switched off for this run: %s", first_line(error))
+
+
+def as_of(results: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Return the record as it was after task ``index`` (from 0), as far as rows show it."""
+    ledger = results["ledger"]
+    rows = ledger["tasks"][: index + 1]
+    matrix = np.array(results["matrix"], dtype=np.float64)
+    matrix[index + 1 :] = np.nan
+    total = rows[-1]["stored_parameters"] / ledger["base_parameters"]
+    return {
+        **results,
+        "metrics": summarize(matrix, results["baseline"]),
+        "ledger": {**ledger, "tasks": rows, "total_multiple": total},
+    }
 
 
 def group_name(results: Mapping[str, Any]) -> str:

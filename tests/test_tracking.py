@@ -24,8 +24,10 @@ RESULTS: dict[str, Any] = {
     "order": ["a", "b"],
     "matrix": [[0.5, None], [0.5, 0.75]],
     "metrics": {"average_score": 0.625, "forgetting": None},
+    "baseline": None,
     "ledger": {
         "total_multiple": 1.5,
+        "base_parameters": 10,
         "tasks": [{"stored_parameters": 10}, {"stored_parameters": 15}],
     },
     "data": {"hash": "abc"},
@@ -34,9 +36,12 @@ RESULTS: dict[str, Any] = {
 }
 
 
+EMPTY = RESULTS | {"ledger": RESULTS["ledger"] | {"tasks": []}, "matrix": [[None] * 2] * 2}
+
+
 def track(folder: Path, *, fail: bool = False) -> None:
     with WandbTracking() as tracker:
-        tracker.start(folder, RESULTS)
+        tracker.start(folder, EMPTY)
         tracker.row(0, RESULTS)
         tracker.row(1, RESULTS)
         if fail:
@@ -79,6 +84,29 @@ def test_groups_hold_runs_that_differ_in_their_seed_only() -> None:
     other_rate = RESULTS | {"config": RESULTS["config"] | {"learner": {"lr": 1e-4}}}
     assert name.startswith("custom/adapter/tiny/generated/")
     assert group_name(other_seed) == name != group_name(other_rate)
+
+
+def histories(folder: Path) -> list[dict[str, float]]:
+    """What was logged against the task index, a dictionary a row."""
+    rows = [record["history"]["item"] for record in records(folder) if "history" in record]
+    return [row for row in rows if "task_index" in row]
+
+
+def test_a_resumed_run_shows_the_rows_done_before(tmp_path: Path) -> None:
+    for name in ("whole", "resumed"):
+        (tmp_path / name).mkdir()
+    track(tmp_path / "whole")
+    with WandbTracking() as tracker:
+        tracker.start(tmp_path / "resumed", RESULTS)
+    kept = ("task_index", "score/a", "score/b", "summary/stored_parameters")
+    rows = [
+        [{key: row.get(key) for key in kept} for row in histories(tmp_path / name)]
+        for name in ("whole", "resumed")
+    ]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 2
+    averages = [row["summary/average_score"] for row in histories(tmp_path / "resumed")]
+    assert averages == [0.5, 0.625]
 
 
 def test_undefined_values_are_left_out(tmp_path: Path) -> None:
