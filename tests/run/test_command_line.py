@@ -179,7 +179,7 @@ def test_interrupt_keeps_the_rows_so_far(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted" in err
+    assert err.startswith("error: stopped by SIGINT; go on with: resume=")
     assert "Traceback" not in err
     found = results(tmp_path)
     assert found["status"] == "partial"
@@ -197,10 +197,10 @@ def test_a_multirun_gives_each_job_its_own_folder(tmp_path: Path) -> None:
 
 
 def test_a_sweep_into_used_folders_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "0").mkdir()
-    (tmp_path / "0" / "results.json").write_text("kept")
-    code, _, err = run(tmp_path, "-m", "seed=1", "task=[cola]", f"hydra.sweep.dir={tmp_path}")
-    assert code != 0
-    assert "is not empty" in err
-    assert (tmp_path / "0" / "results.json").read_text() == "kept"
-    assert [p.name for p in (tmp_path / "0").iterdir()] == ["results.json"]
+    (tmp_path / "0-adapter-s1").mkdir()
+    (tmp_path / "0-adapter-s1" / "results.json").write_text("kept")
+    code, out, _ = run(tmp_path, "-m", "seed=1", "task=[cola]", f"hydra.sweep.dir={tmp_path}")
+    assert code == 1
+    assert "0-adapter-s1 failed: no run at" in out
+    assert (tmp_path / "0-adapter-s1" / "results.json").read_text() == "kept"
+    assert [p.name for p in (tmp_path / "0-adapter-s1").iterdir()] == ["results.json"]

@@ -112,14 +112,14 @@ def test_an_unexpected_error_leaves_its_traceback_in_the_log(tmp_path: Path) -> 
 
 def test_ctrl_c_ends_the_whole_sweep(tmp_path: Path) -> None:
     process = start(tmp_path, *SWEEP, "seed=1,2,3", "training.epochs=2000", "task=[stsb]")
-    log = tmp_path / "runs/sweeps/s/0-adapter-s1/results.json"
+    begun = tmp_path / "runs/sweeps/s/0-adapter-s1/checkpoint"
     deadline = time.monotonic() + 120
-    while not log.exists() and time.monotonic() < deadline:
+    while not begun.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert err.startswith("error: interrupted")
+    assert err == "error: stopped by SIGINT; the next start goes on from here\n"
     assert "Traceback" not in err
     assert not (tmp_path / "runs/sweeps/s/1-adapter-s2").exists()
 
