@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, NullFormatter
 
 from analysis.collect import Run
 from analysis.comparable import group
@@ -21,13 +22,14 @@ from analysis.figure_style import (
     NothingToDrawError,
     complete_methods,
     heading,
+    label_log_axis,
     looks,
     mean_and_sd,
     seeds_note,
     show_percent,
     tidy,
 )
-from analysis.settings import Ablation, find_ablation
+from analysis.settings import TRAINED, Ablation, find_ablation
 from stream.plots import GREY, display_names, new_figure, plain
 from stream.wording import percent
 
@@ -57,11 +59,12 @@ def ablation(runs: Sequence[Run], setting: str) -> tuple[Figure, list[str]]:
     titles = zip(display_names(results), results["metric_names"], strict=True)
     for task, (axes, (name, metric)) in enumerate(zip(panels, titles, strict=False)):
         _draw_panel(axes, found, task)
+        if task + num_columns >= num_tasks:
+            axes.set_xlabel(found.axis_label)
         axes.set_title(name, loc="left", fontsize=10)
         axes.set_ylabel(f"{metric.replace('_', ' ')} (%)")
     for axes in panels[num_tasks:]:
         axes.set_visible(False)
-    figure.supxlabel(found.axis_label, fontsize=10)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower left", frameon=False, alignment="left")
     return figure, found.left_out
@@ -83,8 +86,12 @@ def _draw_panel(axes: Axes, found: Ablation, task: int) -> None:
         axes.errorbar(where, means, deviations, label=plain(series.label, 80), **style)
     if found.is_numeric:
         axes.set_xscale("log" if found.is_log else "linear")
-        if not found.is_log:
-            axes.set_xticks(sorted({x for s in found.series for x in s.values}))
+        if found.setting == TRAINED and found.is_log:
+            label_log_axis(axes.xaxis, EngFormatter())
+        elif found.setting != TRAINED:
+            ticks = sorted(found.categories)
+            axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
+            axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         names = [plain(str(x), 60) for x in found.categories]
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8.5)
@@ -114,15 +121,15 @@ def tradeoff(runs: Sequence[Run]) -> Figure:
             untrained.append(method.label)
     if not families:
         raise NothingToDrawError(f"no run beside {BASELINE} trains parameters")
-    title = (
-        f"score minus that of full fine-tuning: {PERCENTILES[0]}th, {PERCENTILES[1]}th and "
-        f"{PERCENTILES[2]}th percentile over the tasks, {seeds_note(methods)}"
-    )
+    percentiles = ", ".join(map(str, PERCENTILES))
+    title = f"score minus full fine-tuning: percentiles {percentiles} over the tasks, "
+    title += seeds_note(methods)
     figure = new_figure(10, 6 + 0.25 * len(families), heading(runs, title))
     axes = figure.add_subplot()
     _draw_families(axes, families, baselines[0])
     note = f"\nnot shown, trains none: {plain(', '.join(untrained), 80)}" if untrained else ""
     axes.set(xscale="log", xlabel=f"parameters trained for each task (mean){note}")
+    label_log_axis(axes.xaxis, EngFormatter())
     axes.set_ylabel("score minus full fine-tuning (percentage points)")
     show_percent(axes)
     tidy(axes)
@@ -171,13 +178,13 @@ def orders(runs: Sequence[Run]) -> Figure:
         raise NothingToDrawError("no method has complete runs in several orders")
     kinds = sorted({kind for scores in found.values() for kind, _ in scores})
     below = 0.08 * max(len(plain(label, 60)) for label in found)
-    title = "average score at the end, one point an order of the same tasks, line: the range"
+    title = "average score at the end: a point an order, a line their range"
     width = max(0.9 * len(found) + 2, 8)
     figure = new_figure(width, 5 + below + 0.22 * len(kinds), heading(runs, title))
     axes = figure.add_subplot()
     for position, scores in enumerate(found.values()):
         values = np.array([score for _, score in scores])
-        axes.vlines(position, values.min(), values.max(), color="black", lw=2)
+        axes.vlines(position, values.min(), values.max(), color="black", lw=2, zorder=1)
         note = f"{len(values)} orders\nrange {percent(values.max() - values.min())}"
         if len(values) > 1:
             offset = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center"}
@@ -186,7 +193,8 @@ def orders(runs: Sequence[Run]) -> Figure:
             number = kinds.index(kind)
             style: dict[str, Any] = {"color": COLOURS[number], "marker": MARKERS[number]}
             axes.plot(position + shift, score, ms=7, ls="none", alpha=0.85, label=kind, **style)
-    axes.set_xticks(range(len(found)), [plain(label, 60) for label in found], rotation=90)
+    names = [plain(label, 60) for label in found]
+    axes.set_xticks(range(len(found)), names, rotation=90 if max(map(len, names)) > 11 else 0)
     axes.set(xlim=(-0.6, len(found) - 0.4), ylabel="average score at the end (%)")
     axes.margins(y=0.15)
     show_percent(axes)

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.axis import Axis
+from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, NullFormatter
 
 from analysis.collect import Run
 from analysis.comparable import group, num_learned, repetitions
 from stream.plots import BLUE, GREEN, GREY, ORANGE, plain, score_matrix, stream_name
-from stream.wording import count, percent
+from stream.wording import MINUS, count
 
 # Okabe and Ito 2008, without the yellow that is hard to see on white.
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#000000", GREY)
@@ -117,7 +118,11 @@ def heading(runs: Sequence[Run], what: str = "") -> str:
 
 def legend_label(method: Method) -> str:
     """The method's name for a legend, with the number of its seeds where it has several."""
-    note = "" if method.is_complete else f", partial: {num_learned(method.runs[0].results)} tasks"
+    note = (
+        ""
+        if method.is_complete
+        else f", partial: {count(num_learned(method.runs[0].results), 'task')}"
+    )
     return plain(method.label, 80) + note
 
 
@@ -128,11 +133,19 @@ def tidy(axes: Axes, axis: str = "y") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def show_percent(axes: Axes, digits: int = 0) -> None:
-    """Label a y axis of fractions in percent; whole numbers where the ticks allow it."""
+def label_log_axis(axis: Axis, form: Formatter) -> None:
+    """Ticks at 1, 2 and 5 where an axis spans little, else at powers of ten; drawn by ``form``."""
+    low, high = axis.get_view_interval()
+    few = high / low < 300
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=20))
+    axis.set_major_formatter(form)
+    axis.set_minor_formatter(NullFormatter())
+
+
+def show_percent(axes: Axes) -> None:
+    """Label a y axis of fractions in percent."""
 
     def shown(score: float, _: object) -> str:
-        whole = abs(100 * score - round(100 * score)) < 1e-6
-        return percent(score, 0 if whole else max(digits, 1))
+        return f"{round(100 * score, 6) + 0.0:g}".replace("-", MINUS)
 
     axes.yaxis.set_major_formatter(FuncFormatter(shown))

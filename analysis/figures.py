@@ -36,10 +36,10 @@ from stream.plots import (
     save,
     score_matrix,
 )
-from stream.wording import DASH, percent
+from stream.wording import DASH, count, percent
 
 FORMATS = ("png", "svg", "pdf")
-MAX_PANELS = 12  # heat maps of single runs in one figure
+MAX_PANELS = 9  # heat maps of single runs in one figure
 
 
 @dataclass
@@ -81,8 +81,8 @@ def write_figures(
     else:
         same_tasks = []
     if setting:
-        figure, notes = ablation(same_stream, setting)
-        drawn.notes += notes
+        figure, left_out = ablation(same_stream, setting)
+        drawn.left_out += left_out
         name = re.sub(r"[^A-Za-z0-9.]+", "_", setting)
         drawn.paths += save(figure, folder, f"ablation_{name}", FORMATS)
     if "runs" in wanted:
@@ -132,7 +132,7 @@ def matrices(runs: Sequence[Run]) -> Figure:
     for axes in panels[len(shown) :]:
         axes.set_visible(False)
     negative = any((np.array(matrix, dtype=float) < 0).any() for _, matrix in shown)
-    add_colour_bar(figure, meshes[0], panels, negative=negative)
+    add_colour_bar(figure, meshes[0], panels, negative=negative, shrink=1 / num_rows)
     figure.supxlabel("score on task (accuracy where no metric is named)", fontsize=10)
     figure.supylabel("after learning task", fontsize=10)
     return figure
@@ -196,7 +196,7 @@ def _legend(method: Method, line: np.ndarray) -> str:
     end = f"{percent(measured[-1] if len(measured) else None)} %".replace(f"{DASH} %", DASH)
     note = f", mean ± sd of {len(method.runs)} seeds" if len(method.runs) > 1 else ""
     if not method.is_complete:
-        note = f", partial: {len(measured)} tasks"
+        note = f", partial: {count(len(measured), 'task')}"
     return f"{plain(method.label, 80)}: {end} at the end{note}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
 from analysis.collect import Run
 from analysis.figure_style import (
@@ -17,6 +17,7 @@ from analysis.figure_style import (
     NothingToDrawError,
     complete_methods,
     heading,
+    label_log_axis,
     legend_label,
     mean_and_sd,
     methods_of,
@@ -25,7 +26,7 @@ from analysis.figure_style import (
     tidy,
 )
 from stream.metrics import forgetting_by_task, minimum_score, probe_points
-from stream.plots import GREY, display_names, new_figure, plain, score_matrix
+from stream.plots import BLUE, GREY, display_names, new_figure, plain, score_matrix
 from stream.wording import TIMES, count, percent
 
 
@@ -39,9 +40,9 @@ def forgetting(runs: Sequence[Run]) -> Figure:
     if not names:
         raise NothingToDrawError("a stream of one task forgets nothing")
     below = 0.08 * max(map(len, names)) + 0.22 * len(methods)
-    width = max(len(names) * (0.14 * len(methods) + 0.25) + 1.5, 8)
-    title = f"forgetting of each task at the end, {seeds_note(methods)}"
-    figure = new_figure(width, 4.6 + below, heading(runs, title))
+    width = max(len(names) * min(0.1 * len(methods) + 0.25, 0.75) + 1.5, 8)
+    title = f"best earlier score minus score at the end, {seeds_note(methods)}"
+    figure = new_figure(width, 5 + below, heading(runs, title))
     axes = figure.add_subplot()
     axes.axhline(0, color=GREY, lw=1)
     offsets = np.linspace(-0.36, 0.36, len(methods)) if len(methods) > 1 else np.zeros(1)
@@ -57,7 +58,9 @@ def forgetting(runs: Sequence[Run]) -> Figure:
         axes.axvline(edge, color=GREY, lw=0.5, alpha=0.4)
     axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8.5)
     axes.set(xlim=(-0.5, len(names) - 0.5), xlabel="task, in the order of the stream")
-    axes.set_ylabel("best score so far minus score at the end (percentage points)")
+    axes.set_ylabel("forgetting (percentage points)")
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, -0.01), max(high, 0.01))  # no magnified zero
     show_percent(axes)
     tidy(axes)
     figure.legend(loc="outside lower left", frameon=False, alignment="left")
@@ -74,9 +77,15 @@ def growth(runs: Sequence[Run]) -> Figure:
     axes = figure.add_subplot()
     copies = np.arange(1, len(names) + 1)
     axes.plot(
-        copies, copies, color="black", ls=(0, (1, 1.5)), label=f"a full copy a task: {len(names)}"
+        copies,
+        copies,
+        color="black",
+        ls=(0, (1, 1.5)),
+        zorder=3,
+        label=f"a full copy a task: {len(names)}",
     )
-    for method in methods:
+    sizes = np.linspace(9, 4, len(methods))  # of marks: equal lines show inside each other
+    for method, size in zip(methods, sizes, strict=True):
         ledger = method.runs[0].results["ledger"]  # the same for every seed
         multiples = np.array([row["stored_parameters"] for row in ledger["tasks"]], dtype=float)
         multiples[multiples <= 0] = np.nan  # a logarithm has no place for nothing
@@ -86,17 +95,13 @@ def growth(runs: Sequence[Run]) -> Figure:
             copies[: len(multiples)],
             multiples,
             lw=1.8,
-            ms=4,
+            ms=size,
             label=f"{legend_label(method)}: {end}",
             **method.line,
         )
     axes.set(yscale="log", xlabel="after learning task")
     axes.set_ylabel(f"stored in total ({TIMES} the pretrained encoder)")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
-    low, high = axes.get_ylim()
-    ticks = [n * 10.0**p for p in range(-8, 4) for n in (1, 2, 5) if low <= n * 10.0**p <= high]
-    axes.set_yticks(ticks if len(ticks) < 12 else ticks[::3])
-    axes.minorticks_off()
+    label_log_axis(axes.yaxis, FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
     axes.set_xticks(copies, names, rotation=90, fontsize=8.5)
     tidy(axes)
     title = f"{TIMES} the encoder at the end of the stream"
@@ -129,6 +134,8 @@ def cost(runs: Sequence[Run]) -> Figure:
     for axes, (read, label) in zip(axes_list, panels, strict=True):
         missing = [m.label for m in methods if not _draw_cost(axes, m, read)]
         axes.set(xscale="log")
+        plain_number = FuncFormatter(lambda value, _: f"{value:g}")
+        label_log_axis(axes.xaxis, plain_number if read is _train_s else EngFormatter())
         note = f"\nnothing recorded: {plain(', '.join(missing), 60)}" if missing else ""
         axes.set_xlabel(label + note)
         tidy(axes, "both")
@@ -175,6 +182,7 @@ def stability(runs: Sequence[Run]) -> Figure:
     panels = figure.subplots(len(probed), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (method, run) in zip(panels, probed, strict=True):
         _draw_stability(axes, method, run)
+    panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     panels[-1].set_xlabel("steps of learning; a line where the next task begins")
     figure.supylabel("score on the task's own metric (%)", fontsize=10)
     handles, labels = panels[0].get_legend_handles_labels()
@@ -183,7 +191,7 @@ def stability(runs: Sequence[Run]) -> Figure:
 
 
 def _draw_stability(axes: Axes, method: Method, run: Run) -> None:
-    """Every task's curve since it was learned in grey, their mean in colour."""
+    """Every task's curve from its own learning on in grey, the mean of earlier ones in blue."""
     points = probe_points(run.results["probe"]["points"])
     num_tasks = 1 + max(point.task for point in points)
     last = [max(p.step for p in points if p.task == task) for task in range(num_tasks)]
@@ -199,7 +207,7 @@ def _draw_stability(axes: Axes, method: Method, run: Run) -> None:
         steps = [starts[task] + p.step for p in during]
         means = [float(np.mean(p.scores[:task])) for p in during]
         label = "mean over the tasks learned before" if task == 1 else None
-        axes.plot(steps, means, color="black", lw=2.2, marker="o", ms=3, label=label)
+        axes.plot(steps, means, color=BLUE, lw=2.2, marker="o", ms=3, label=label)
     for start in starts[1:-1]:
         axes.axvline(start, color=GREY, lw=0.8, ls=":")
     lowest = minimum_score(points)

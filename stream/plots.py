@@ -105,9 +105,12 @@ def draw_matrix(axes: Axes, results: Results) -> QuadMesh:
     return mesh
 
 
-def add_colour_bar(figure: Figure, mesh: QuadMesh, axes: Any, *, negative: bool) -> None:
+def add_colour_bar(
+    figure: Figure, mesh: QuadMesh, axes: Any, *, negative: bool, shrink: float = 1.0
+) -> None:
     """The scale of `draw_matrix`; with the colour of negative scores if there are any."""
-    bar = figure.colorbar(mesh, ax=axes, extend="min" if negative else "neither", aspect=40)
+    ends = "min" if negative else "neither"
+    bar = figure.colorbar(mesh, ax=axes, extend=ends, aspect=40 * shrink, shrink=shrink)
     bar.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1], labels=["0", "20", "40", "60", "80", "100"])
     bar.set_label(SCORE_LABEL + ("; orange: below 0" if negative else ""))
 
