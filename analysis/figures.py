@@ -157,8 +157,11 @@ def _panels(runs: Sequence[Run]) -> list[tuple[str, list[list[float | None]]]]:
     found = []
     for method in methods_of(runs):
         mean = np.mean([score_matrix(run.results) for run in method.runs], axis=0)
-        score = float(mean_and_sd(running_averages(method))[0][-1])
-        title = f"{legend_label(method)}, mean of {len(method.runs)}: average {percent(score)}"
+        scores = [run.results["metrics"]["average_score"] for run in method.runs]
+        score = float(np.mean([np.nan if score is None else score for score in scores]))
+        seed = method.runs[0].results["seed"]
+        which = f"mean of {len(scores)} seeds" if len(scores) > 1 else f"seed {seed}"
+        title = f"{legend_label(method)}, {which}: average score {percent(score)}"
         found.append((title, mean.tolist()))
     return found
 

@@ -76,14 +76,8 @@ def growth(runs: Sequence[Run]) -> Figure:
     figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
     copies = np.arange(1, len(names) + 1)
-    axes.plot(
-        copies,
-        copies,
-        color="black",
-        ls=(0, (1, 1.5)),
-        zorder=3,
-        label=f"a full copy a task: {len(names)}",
-    )
+    label = f"a full copy a task: {len(names)}"
+    axes.plot(copies, copies, color="black", ls=(0, (1, 1.5)), zorder=3, label=label)
     sizes = np.linspace(9, 4, len(methods))  # of marks: equal lines show inside each other
     for method, size in zip(methods, sizes, strict=True):
         ledger = method.runs[0].results["ledger"]  # the same for every seed
@@ -91,14 +85,8 @@ def growth(runs: Sequence[Run]) -> Figure:
         multiples[multiples <= 0] = np.nan  # a logarithm has no place for nothing
         multiples /= ledger["base_parameters"]
         end = f"{multiples[-1]:.3g}" if multiples[-1] > 0 else "no parameters"
-        axes.plot(
-            copies[: len(multiples)],
-            multiples,
-            lw=1.8,
-            ms=size,
-            label=f"{legend_label(method)}: {end}",
-            **method.line,
-        )
+        label, where = f"{legend_label(method)}: {end}", copies[: len(multiples)]
+        axes.plot(where, multiples, lw=1.8, ms=size, label=label, **method.line)
     axes.set(yscale="log", xlabel="after learning task")
     axes.set_ylabel(f"stored in total ({TIMES} the pretrained encoder)")
     label_log_axis(axes.yaxis, FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
