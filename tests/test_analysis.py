@@ -325,6 +325,7 @@ def test_markdown_shows_hostile_names_as_they_are() -> None:
         [HOSTILE, "1", "60.0"],
         ["mean", "n=2", "60.0±1.0"],
     ]
+    assert r"\$k\$" in markdown(sheet)  # GitHub would set it as a formula
 
 
 def test_latex_shows_hostile_names_as_they_are() -> None:

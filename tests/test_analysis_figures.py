@@ -81,8 +81,8 @@ def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
     figure = average(runs)
     check_readable(figure)
     finetune, replay = figure.axes[0].lines
-    np.testing.assert_allclose(replay.get_ydata(), [0.9, 0.75, 1.25 / 3])
-    np.testing.assert_allclose(finetune.get_ydata(), [0.95, 0.8, 1.4 / 3])
+    np.testing.assert_allclose(replay.get_ydata(orig=False), [0.9, 0.75, 1.25 / 3])
+    np.testing.assert_allclose(finetune.get_ydata(orig=False), [0.95, 0.8, 1.4 / 3])
     assert finetune.get_label() == "finetune: 46.7 % at the end, mean ± sd of 2 seeds"
     assert "generated data" in figure.get_suptitle()
 
@@ -90,7 +90,7 @@ def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
 def test_average_of_a_partial_run_ends_where_the_run_does() -> None:
     partial = results_of(status="partial", matrix=[MATRIX[0], MATRIX[1], [None] * 3])
     (line,) = average([Run(Path(), partial)]).axes[0].lines
-    np.testing.assert_allclose(line.get_ydata(), [0.9, 0.75, np.nan])
+    np.testing.assert_allclose(line.get_ydata(orig=False), [0.9, 0.75, np.nan])
     assert line.get_label() == "finetune: 75.0 % at the end, partial: 2 tasks"
 
 
@@ -129,8 +129,8 @@ def test_forgetting_of_each_task_by_hand() -> None:
     figure = forgetting(runs)
     check_readable(figure)
     first, second = (container[0] for container in figure.axes[0].containers)
-    np.testing.assert_allclose(first.get_ydata(), [0.25, -0.05])
-    np.testing.assert_allclose(second.get_ydata(), [0.3, -0.05])
+    np.testing.assert_allclose(first.get_ydata(orig=False), [0.25, -0.05])
+    np.testing.assert_allclose(second.get_ydata(orig=False), [0.3, -0.05])
     assert "2 seeds" in figure.get_suptitle()
     assert figure.legends[0].get_texts()[1].get_text() == "replay: 12.5 points on average"
 
@@ -146,10 +146,10 @@ def test_growth_shows_every_method_and_a_copy_a_task() -> None:
     figure = growth(runs)
     check_readable(figure)
     copies, adapter, finetune, majority = figure.axes[0].lines
-    np.testing.assert_allclose(copies.get_ydata(), [1, 2, 3])
-    np.testing.assert_allclose(adapter.get_ydata(), [1.1, 1.2, 1.3])
-    np.testing.assert_allclose(finetune.get_ydata(), [1.1] * 3)
-    assert np.isnan(majority.get_ydata()).all()
+    np.testing.assert_allclose(copies.get_ydata(orig=False), [1, 2, 3])
+    np.testing.assert_allclose(adapter.get_ydata(orig=False), [1.1, 1.2, 1.3])
+    np.testing.assert_allclose(finetune.get_ydata(orig=False), [1.1] * 3)
+    assert np.isnan(majority.get_ydata(orig=False)).all()
     assert majority.get_label() == "majority: no parameters"
 
 
@@ -162,8 +162,8 @@ def test_cost_has_a_panel_for_operations_where_they_were_counted() -> None:
     figure = cost(runs)
     check_readable(figure)
     seconds, operations = figure.axes
-    assert [c[0].get_xdata()[0] for c in seconds.containers] == [60.0, 60.0]
-    assert [c[0].get_xdata()[0] for c in operations.containers] == [7e12]
+    assert [c[0].get_xdata(orig=False)[0] for c in seconds.containers] == [60.0, 60.0]
+    assert [c[0].get_xdata(orig=False)[0] for c in operations.containers] == [7e12]
     assert operations.get_xlabel().endswith("nothing recorded: tfidf")
     assert len(cost(runs[2:]).axes) == 1
 
@@ -184,12 +184,12 @@ def test_stability_curves_run_over_all_steps() -> None:
     check_readable(figure)
     (axes,) = figure.axes
     first, second, third, *means = axes.lines[:5]
-    np.testing.assert_allclose(first.get_xdata(), [0, 4, 4, 6, 9, 9, 11])
-    np.testing.assert_allclose(first.get_ydata(), [0.1, 0.9, 0.9, 0.3, 0.5, 0.5, 0.7])
-    np.testing.assert_allclose(second.get_ydata(), [0.2, 0.6, 0.8, 0.8, 0.4])
-    np.testing.assert_allclose(third.get_xdata(), [9, 11])
-    np.testing.assert_allclose(means[0].get_ydata(), [0.9, 0.3, 0.5])
-    np.testing.assert_allclose(means[1].get_ydata(), [0.65, 0.55])
+    np.testing.assert_allclose(first.get_xdata(orig=False), [0, 4, 4, 6, 9, 9, 11])
+    np.testing.assert_allclose(first.get_ydata(orig=False), [0.1, 0.9, 0.9, 0.3, 0.5, 0.5, 0.7])
+    np.testing.assert_allclose(second.get_ydata(orig=False), [0.2, 0.6, 0.8, 0.8, 0.4])
+    np.testing.assert_allclose(third.get_xdata(orig=False), [9, 11])
+    np.testing.assert_allclose(means[0].get_ydata(orig=False), [0.9, 0.3, 0.5])
+    np.testing.assert_allclose(means[1].get_ydata(orig=False), [0.65, 0.55])
     assert "(min-ACC) 35.0 %" in axes.get_title("left")  # (0.3 + 0.4) / 2
     with pytest.raises(NothingToDrawError, match=r"probe\.every=N"):
         stability([Run(Path(), results_of())])
@@ -227,9 +227,11 @@ def test_tradeoff_draws_one_line_a_learner_over_its_sizes() -> None:
     figure = tradeoff([*FULL, *own])
     check_readable(figure)
     adapter, topk = (container[0] for container in figure.axes[0].containers)
-    np.testing.assert_allclose(adapter.get_xdata(), [16_000, 128_000])  # means over the tasks
-    np.testing.assert_allclose(adapter.get_ydata(), [0.0, 0.0], atol=1e-12)
-    np.testing.assert_allclose(topk.get_xdata(), [20_000])
+    np.testing.assert_allclose(
+        adapter.get_xdata(orig=False), [16_000, 128_000]
+    )  # means over the tasks
+    np.testing.assert_allclose(adapter.get_ydata(orig=False), [0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(topk.get_xdata(orig=False), [20_000])
     with pytest.raises(NothingToDrawError, match="no complete run is independent"):
         tradeoff(own)
 
@@ -244,12 +246,12 @@ def test_an_ablation_draws_every_task_with_the_band_of_full_fine_tuning() -> Non
     assert left_out == []
     panel = figure.axes[0]
     points = panel.containers[0][0]
-    np.testing.assert_allclose(points.get_xdata(), [8, 64])
-    np.testing.assert_allclose(points.get_ydata(), [0.6, 0.8])
+    np.testing.assert_allclose(points.get_xdata(orig=False), [8, 64])
+    np.testing.assert_allclose(points.get_ydata(orig=False), [0.6, 0.8])
     bar = panel.containers[0][2][0].get_segments()[1]
     np.testing.assert_allclose(bar[:, 1], [0.8 - 0.02**0.5, 0.8 + 0.02**0.5])  # of 0.7 and 0.9
     band = [line for line in panel.lines if str(line.get_label()).startswith("full")]
-    np.testing.assert_allclose(band[0].get_ydata(), 0.6)
+    np.testing.assert_allclose(band[0].get_ydata(orig=False), 0.6)
     assert panel.get_xscale() == "linear"
     assert "independent" in figure.legends[0].get_texts()[0].get_text()
 
@@ -415,3 +417,6 @@ def test_x_draws_one_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         write(tmp_path / str(size), sized(size, [0.1] * 3).results)
     assert main(["figures", str(tmp_path), "--out", "o", "--x", "learner.size"]) == 0
     assert capsys.readouterr().out == "o/ablation_learner.size\n"
+    write(tmp_path / "topk", final("topk", [0.1] * 3).results)
+    assert main(["figures", str(tmp_path), "--out", "o", "--x", "learner.size"]) == 1
+    assert capsys.readouterr().err.endswith(f"no setting learner.size: {tmp_path / 'topk'}\n")
