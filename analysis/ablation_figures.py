@@ -25,6 +25,7 @@ from analysis.figure_style import (
     label_log_axis,
     looks,
     mean_and_sd,
+    num_seeds,
     seeds_note,
     show_percent,
     tidy,
@@ -53,7 +54,7 @@ def ablation(runs: Sequence[Run], setting: str) -> tuple[Figure, list[str]]:
     longest = 0 if found.is_numeric else max(len(str(x)) for s in found.series for x in s.values)
     width = max(4.6, 0.32 * found.num_values + 1.2) * num_columns + 0.5
     height = (3.4 + 0.075 * min(longest, 60)) * num_rows + 1.6 + 0.25 * len(found.series)
-    note = f"scores after the whole stream, {found.seeds_note}"
+    note = f"scores after the whole stream, {seeds_note(found.num_seeds)}"
     figure = new_figure(max(width, 8), height, heading(runs, note))
     panels = list(figure.subplots(num_rows, num_columns, squeeze=False).flat)
     titles = zip(display_names(results), results["metric_names"], strict=True)
@@ -123,7 +124,7 @@ def tradeoff(runs: Sequence[Run]) -> Figure:
         raise NothingToDrawError(f"no run beside {BASELINE} trains parameters")
     percentiles = ", ".join(map(str, PERCENTILES))
     title = f"score minus full fine-tuning: percentiles {percentiles} over the tasks, "
-    title += seeds_note(methods)
+    title += seeds_note(num_seeds(methods), "means")
     figure = new_figure(10, 6 + 0.25 * len(families), heading(runs, title))
     axes = figure.add_subplot()
     _draw_families(axes, families, baselines[0])

@@ -1,6 +1,6 @@
 """What all figures of several runs share: methods and their looks, headings, axes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,13 +98,22 @@ def mean_and_sd(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values.mean(axis=0), values.std(axis=0, ddof=1)
 
 
-def seeds_note(methods: Sequence[Method]) -> str:
-    """What marks and bars stand for, with the number of seeds."""
-    numbers = sorted({len(method.runs) for method in methods})
-    if numbers[-1] == 1:
+def seeds_note(numbers: Iterable[int], what: str = "mean and sample deviation") -> str:
+    """What is taken over how many seeds, from the number behind each mark.
+
+    >>> seeds_note([3, 1, 3]), seeds_note([1])
+    ('mean and sample deviation of 1 to 3 seeds', 'one seed')
+    """
+    counts = set(numbers)
+    low, high = min(counts), max(counts)
+    if high == 1:
         return "one seed"
-    between = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-    return f"mean and sample deviation of {between} seeds"
+    return f"{what} of {high if low == high else f'{low} to {high}'} seeds"
+
+
+def num_seeds(methods: Iterable[Method]) -> list[int]:
+    """How many runs each method stands for."""
+    return [len(method.runs) for method in methods]
 
 
 def heading(runs: Sequence[Run], what: str = "") -> str:

@@ -71,13 +71,9 @@ class Ablation:
         )
 
     @property
-    def seeds_note(self) -> str:
-        """How many seeds points stand for."""
-        numbers = sorted({len(scores) for series in self.series for scores in series.scores})
-        if numbers == [1]:
-            return "one seed"
-        between = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-        return f"mean and sample deviation of {between} seeds"
+    def num_seeds(self) -> list[int]:
+        """How many seeds each point stands for."""
+        return [len(scores) for series in self.series for scores in series.scores]
 
     def positions(self, series: Series, task: int) -> list[float]:
         """Where the points of a series stand in the panel of a task."""

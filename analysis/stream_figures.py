@@ -21,6 +21,7 @@ from analysis.figure_style import (
     legend_label,
     mean_and_sd,
     methods_of,
+    num_seeds,
     seeds_note,
     show_percent,
     tidy,
@@ -41,7 +42,7 @@ def forgetting(runs: Sequence[Run]) -> Figure:
         raise NothingToDrawError("a stream of one task forgets nothing")
     below = 0.08 * max(map(len, names)) + 0.22 * len(methods)
     width = max(len(names) * min(0.1 * len(methods) + 0.25, 0.75) + 1.5, 8)
-    title = f"best earlier score minus score at the end, {seeds_note(methods)}"
+    title = f"best earlier score minus score at the end, {seeds_note(num_seeds(methods))}"
     figure = new_figure(width, 5 + below, heading(runs, title))
     axes = figure.add_subplot()
     axes.axhline(0, color=GREY, lw=1)
@@ -115,7 +116,7 @@ def cost(runs: Sequence[Run]) -> Figure:
     panels: list[tuple[Cost, str]] = [(_train_s, f"seconds of learning, whole stream ({devices})")]
     if any(_train_flops(run.results) for method in methods for run in method.runs):
         panels.append((_train_flops, "floating-point operations of learning, whole stream"))
-    title = f"cost against score, {seeds_note(methods)}"
+    title = f"cost against score, {seeds_note(num_seeds(methods))}"
     height = 5.4 + 0.22 * len(methods)
     figure = new_figure(5.2 * len(panels) + 2.5, height, heading(runs, title))
     axes_list = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]

@@ -226,6 +226,7 @@ def test_tradeoff_draws_one_line_a_learner_over_its_sizes() -> None:
     own = [sized(64, [0.9, 0.5, 0.3]), sized(8, [0.6, 0.6, 0.3]), final("topk", [0.5] * 3)]
     figure = tradeoff([*FULL, *own])
     check_readable(figure)
+    assert figure.get_suptitle().endswith("means of 1 to 2 seeds")  # the bars are of the tasks
     adapter, topk = (container[0] for container in figure.axes[0].containers)
     np.testing.assert_allclose(
         adapter.get_xdata(orig=False), [16_000, 128_000]
