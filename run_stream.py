@@ -124,8 +124,9 @@ def _with_run_folder(arguments: Sequence[str]) -> list[str]:
 
 def _kept(folder: Path) -> str:
     """Say where the finished rows are, if there are any."""
-    written = folder / "results.json"
-    return f" (rows finished so far are in {written}, status: partial)" if written.exists() else ""
+    written = folder / FILE_NAME
+    partial = written.exists() and read_record(written)["status"] == "partial"
+    return f" (rows finished so far are in {written}, status: partial)" if partial else ""
 
 
 def _one_line(error: BaseException) -> str:
