@@ -125,7 +125,10 @@ def _with_run_folder(arguments: Sequence[str]) -> list[str]:
 def _kept(folder: Path) -> str:
     """Say where the finished rows are, if there are any."""
     written = folder / FILE_NAME
-    partial = written.exists() and read_record(written)["status"] == "partial"
+    try:
+        partial = read_record(written)["status"] == "partial"
+    except UserError:  # none was written, or it is not ours
+        return ""
     return f" (rows finished so far are in {written}, status: partial)" if partial else ""
 
 
