@@ -4,8 +4,11 @@ Hydra composes the configuration from conf/ and the command line. A mistake in i
 one line, with exit code 2, before anything is written.
 """
 
+import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from stream.display import Display
 from stream.errors import IsolationError, TrainingDivergedError, UserError, require
 from stream.learners import LEARNERS
 from stream.orchestrator import run_stream
+from stream.sweep import SweepReport, run_job
 from stream.tasks.sequence import DATA
 from stream.tracking import TRACKERS
 
@@ -31,23 +35,33 @@ EXIT_FAILED, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 @hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")
 def job(composed: DictConfig) -> float | None:
     """Run what was composed; returns the average score, for sweepers."""
-    folder = Path(HydraConfig.get().runtime.output_dir)
+    hydra_config = HydraConfig.get()
+    folder = Path(hydra_config.runtime.output_dir)
+    if hydra_config.mode == RunMode.MULTIRUN:
+        start = hydra_config.callbacks["sweep"].start
+        return run_job(
+            lambda: composition.to_objects(composed), folder, start, partial(_run, folder)
+        )
     try:
-        return _run(composition.to_objects(composed), folder)
+        return _run(folder, composition.to_objects(composed))
     except (UserError, TrainingDivergedError, IsolationError) as error:
-        if HydraConfig.get().mode == RunMode.MULTIRUN:
-            raise
         code = EXIT_USER if isinstance(error, UserError) else EXIT_FAILED
         _stop(f"{_one_line(error)}{_kept(folder)}", code)
     except KeyboardInterrupt:
         _stop(f"interrupted{_kept(folder)}", EXIT_INTERRUPTED)
 
 
-def _run(config: RunConfig, folder: Path) -> float | None:
+def _run(folder: Path, config: RunConfig) -> float | None:
     """Open the display and the tracker, and run."""
     used = sorted(path.name for path in folder.iterdir())
     require(not used, f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}")
-    with Display(Console(), folder) as display, config.tracking as tracker:
+    # Jobs that run side by side share a screen: plain lines, each with its job's name.
+    aside = current_process().name != "MainProcess"
+    console = Console(force_terminal=False) if aside else Console()
+    with (
+        Display(console, folder, folder.name if aside else "") as display,
+        config.tracking as tracker,
+    ):
         results = run_stream(config, folder, tracker=tracker, display=display)
     return results["metrics"]["average_score"]
 
@@ -60,7 +74,15 @@ def main(arguments: Sequence[str]) -> None:
     except UserError as error:
         _stop(_one_line(error), EXIT_USER)
     sys.argv[1:] = composition.flags_first(arguments)
-    job()
+    # Jobs of a sweep that run in other processes import the program from here.
+    paths = [str(CONF.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    try:
+        job()
+    except KeyboardInterrupt:
+        _stop("interrupted; finished jobs are skipped on the next start", EXIT_INTERRUPTED)
+    if SweepReport.failed:
+        raise SystemExit(EXIT_FAILED)
 
 
 def _kept(folder: Path) -> str:

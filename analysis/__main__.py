@@ -1,55 +1,97 @@
-"""The command line of analysis: python -m analysis compare|figures RUN..."""
+"""The command line of analysis: python -m analysis compare|figures|spans."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-
+from analysis import spans
 from analysis.collect import Run, collect
-from analysis.compare import IncomparableRunsError, comparison_csv, comparison_table
-from analysis.figures import write_comparison_figures, write_run_figures
+from analysis.comparable import largest_comparable
+from analysis.compare import comparison_csv, comparison_sheet, difference_csv
+from analysis.figures import TOGETHER, write_figures
+from analysis.paired import choose_method, difference_sheet
+from analysis.sheet import latex, markdown, show
+from stream.errors import UserError
 
-USAGE_ERROR = 2
+SOME_LEFT_OUT, USAGE_ERROR = 1, 2
+EPILOG = """exit code: 0 all runs are reported; 1 some are left out or broken, each is named in a
+line on standard error, the rest is reported; 2 nothing could be reported"""
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The commands and their options."""
+    """The commands and their options; each sets ``execute``, which `main` calls."""
     parser = argparse.ArgumentParser(
         prog="python -m analysis",
         description="Read run folders: compare runs in a table, draw their figures.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_compare(commands)
+    _add_figures(commands)
+    spans.add_command(commands)
+    return parser
+
+
+def _add_compare(commands: Any) -> None:
     compare = commands.add_parser(
         "compare",
         help="one table of runs, with mean and deviation over seeds",
         description="Print one table of runs of one stream: scores, what was lost, what it cost. "
-        "Runs with different streams, orders or data are refused (exit code 2). Runs of the same "
-        "learner and settings with several seeds get a line of mean and sample deviation.",
+        "Runs of the same learner and settings with several seeds get a line of mean and sample "
+        "deviation. Complete joint and independent runs among them are references: the other runs "
+        "of their seed and backbone get the gap to them. Of runs of several streams, orders or "
+        "data the largest group is compared (of equal ones the first), each other run is named.",
+        epilog=EPILOG,
     )
-    compare.add_argument("--csv", type=Path, metavar="FILE", help="also write the runs as CSV")
+    for name, what in (
+        ("csv", "also write the runs as CSV, as fractions"),
+        ("markdown", "also write the table as Markdown"),
+        ("latex", "also write the table as LaTeX (booktabs)"),
+    ):
+        compare.add_argument(f"--{name}", type=Path, metavar="FILE", help=what)
+    compare.add_argument(
+        "--against",
+        metavar="METHOD",
+        help="a learner, or a method as it stands in the table: also its differences from all "
+        "others, paired by seed, with 95%% bootstrap intervals over the seeds; with --csv in "
+        "FILE.differences.csv",
+    )
     compare.set_defaults(execute=compare_runs)
+    _add_runs(compare)
+
+
+def _add_figures(commands: Any) -> None:
     figures = commands.add_parser(
         "figures",
-        help="figures of each run, and of several runs side by side",
-        description="Write PNG and SVG: for each run its matrix, scores and parameters; for "
-        "several runs of one stream also their matrices side by side and their average scores.",
+        help="figures of each run, and of several runs together",
+        description="Write PNG, SVG and PDF: for each run its matrix, scores and parameters, for "
+        "runs of one stream what they show together. Figures without anything to show are named.",
+        epilog=EPILOG,
     )
     figures.add_argument(
         "--out", type=Path, metavar="DIR", required=True, help="folder to write to"
     )
+    figures.add_argument(
+        "--only",
+        metavar="NAME[,NAME]",
+        help=f"only these of: runs (those of each run), {', '.join(TOGETHER)}",
+    )
+    figures.add_argument(
+        "--x",
+        metavar="SETTING",
+        help="draw the score of every task against a setting that differs (learner.size, "
+        "learner.init_std, ...), against trained_parameters or by method; only that figure, "
+        "unless --only names others",
+    )
     figures.set_defaults(execute=draw_runs)
-    for command in (compare, figures):
-        command.add_argument(
-            "runs",
-            type=Path,
-            nargs="+",
-            metavar="RUN",
-            help="a run folder, or a folder that is searched for runs",
-        )
-    return parser
+    _add_runs(figures)
+
+
+def _add_runs(command: Any) -> None:
+    what = "a run folder, or a folder that is searched for runs"
+    command.add_argument("runs", type=Path, nargs="+", metavar="RUN", help=what)
 
 
 def complain(message: str) -> None:
@@ -57,59 +99,77 @@ def complain(message: str) -> None:
     print(f"analysis: {message}", file=sys.stderr)
 
 
-def compare_runs(runs: Sequence[Run], arguments: argparse.Namespace) -> int:
-    """Print the table; write the CSV if one is wanted."""
-    show(runs)
-    if arguments.csv is not None:
-        arguments.csv.parent.mkdir(parents=True, exist_ok=True)
-        temporary = arguments.csv.with_name(f".{arguments.csv.name}.{os.getpid()}.tmp")
-        temporary.write_text(comparison_csv(runs), encoding="utf-8")
-        os.replace(temporary, arguments.csv)
-    return 0
+def load_runs(paths: Sequence[Path]) -> tuple[list[Run], bool]:
+    """Load runs, naming what is broken; return them, and whether all could be used.
 
-
-def show(runs: Sequence[Run]) -> None:
-    """Print the table of the runs, on narrow screens in two parts; never cut in a file or pipe."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=10_000)
-    table = comparison_table(runs)
-    if (
-        table.__rich_measure__(console, console.options.update(width=10_000)).maximum
-        <= console.width
-    ):
-        console.print(table)
-    else:
-        for part in ("scores", "costs"):
-            console.print(comparison_table(runs, part))
-
-
-def draw_runs(runs: Sequence[Run], arguments: argparse.Namespace) -> int:
-    """Write the figures and name them; runs of different streams get only their own."""
-    written = write_run_figures(runs, arguments.out)
-    if len(runs) > 1:
-        try:
-            written += write_comparison_figures(runs, arguments.out)
-        except IncomparableRunsError as error:
-            complain(f"no figures of the runs together: {error}")
-    print("\n".join(map(str, written)))
-    return 0
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 if it did its work, 2 after a mistake of the user."""
-    arguments = build_parser().parse_args(argv)
-    runs, problems = collect(arguments.runs)
+    Raises:
+        UserError: there is no usable run.
+    """
+    runs, problems = collect(paths)
     for problem in problems:
         complain(problem)
     if not runs:
-        complain("no usable run")
-        return USAGE_ERROR
+        raise UserError("no usable run")
+    return runs, not problems
+
+
+def compare_runs(arguments: argparse.Namespace) -> int:
+    """Print the table; write what is wanted; return the exit code."""
+    runs, whole = load_runs(arguments.runs)
+    runs, left_out = largest_comparable(runs)
+    for line in left_out:
+        complain(line)
+    sheets = [comparison_sheet(runs)]
+    if arguments.against is not None:
+        sheets.append(difference_sheet(runs, arguments.against))
+    for sheet in sheets:
+        show(sheet)
+    if arguments.csv is not None:
+        write_text(arguments.csv, comparison_csv(runs))
+        if arguments.against is not None:
+            target = arguments.csv.with_name(f"{arguments.csv.stem}.differences.csv")
+            write_text(target, difference_csv(runs, choose_method(runs, arguments.against)))
+    if arguments.markdown is not None:
+        write_text(arguments.markdown, "\n".join(map(markdown, sheets)))
+    if arguments.latex is not None:
+        write_text(arguments.latex, "\n".join(map(latex, sheets)))
+    return 0 if whole and not left_out else SOME_LEFT_OUT
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, whole or not at all, and the folders that it needs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def draw_runs(arguments: argparse.Namespace) -> int:
+    """Write the figures and name them; return the exit code."""
+    runs, whole = load_runs(arguments.runs)
+    only = arguments.only.split(",") if arguments.only else []
+    drawn = write_figures(runs, arguments.out, only=only, setting=arguments.x)
+    for line in [*drawn.notes, *drawn.left_out]:
+        complain(line)
+    if drawn.paths:
+        print("\n".join(map(str, drawn.paths)))
+    else:
+        raise UserError("nothing to draw")
+    return 0 if whole and not drawn.left_out else SOME_LEFT_OUT
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code, 2 after a mistake of the user."""
+    arguments = build_parser().parse_args(argv)
     try:
-        return arguments.execute(runs, arguments)
-    except (IncomparableRunsError, OSError) as error:
-        complain(str(error))
+        done = arguments.execute(arguments)
+    except (UserError, OSError) as error:
+        complain(" ".join(str(error).split()))
         return USAGE_ERROR
+    if isinstance(done, int):
+        return done
+    print("\n".join(done))  # of a command that returns what there is to say
+    return 0
 
 
 if __name__ == "__main__":

@@ -29,21 +29,25 @@ _TAKES_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", 
 _TAKES_VALUE += ("--package", "-p", "--cfg", "-c")
 
 
-def register(groups: Mapping[str, Mapping[str, type]]) -> None:
-    """Put the run's schema and each group's dataclasses (learner, data, tracking) in the store.
+# Workers of a parallel sweep get both by importing this module. Their answers are cached in the
+# configuration, and Hydra hands that cache to every job: one token, one folder a sweep.
+OmegaConf.register_new_resolver("token", lambda: secrets.token_hex(2), use_cache=True, replace=True)
+OmegaConf.register_new_resolver(
+    "sweep_folder",
+    lambda name, otherwise: otherwise if name is None else f"runs/sweeps/{name}",
+    use_cache=True,
+    replace=True,
+)
 
-    Also gives YAML the resolver ``token``: a few letters that differ from run to run.
-    """
+
+def register(groups: Mapping[str, Mapping[str, type]]) -> None:
+    """Put the run's schema and each group's dataclasses (learner, data, tracking) in the store."""
     store = ConfigStore.instance()
     store.store(name="run_schema", node=RunConfig)
     store.store(group="backbone", name="backbone_schema", node=BackboneConfig)
     for group, members in groups.items():
         for name, schema in members.items():
             store.store(group=group, name=name, node=schema)
-    # Runs that start in the same second get different folders.
-    OmegaConf.register_new_resolver(
-        "token", lambda: secrets.token_hex(2), use_cache=True, replace=True
-    )
 
 
 def to_objects(composed: DictConfig) -> RunConfig:
@@ -135,8 +139,15 @@ def check_command_line(folder: Path, arguments: Sequence[str]) -> None:
         known.multirun or not sweeps,
         "several values in " + ", ".join(str(o.input_line) for o in sweeps) + " need -m (multirun)",
     )
-    for chosen in _trials(overrides):
-        _, run_folder = compose_run(folder, chosen)
+    trials = list(_trials(overrides))
+    if known.multirun:
+        trials += [[*trials[0], preset] for preset in _preset_values(folder, trials[0])]
+    for chosen in trials:
+        config, run_folder = compose_run(folder, chosen)
+        require(
+            known.multirun or config.sweep is None,
+            f"sweep={config.sweep} has no effect without -m (multirun)",
+        )
         require(
             known.multirun or not _has_files(run_folder),
             f"the run folder {run_folder} is not empty; choose another hydra.run.dir",
@@ -163,6 +174,17 @@ def _trials(overrides: Sequence[Override]) -> Iterator[list[str]]:
     for position, choices in enumerate(values):
         for choice in choices[1:]:
             yield [choice if i == position else v[0] for i, v in enumerate(values)]
+
+
+def _preset_values(folder: Path, overrides: Sequence[str]) -> Iterator[str]:
+    """Yield an override for every value that the composition itself sweeps (a preset's)."""
+    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), _complaints():
+        composed = compose(CONFIG_NAME, list(overrides), return_hydra_config=True)
+    given = {text.partition("=")[0] for text in overrides}
+    for key, values in (composed.hydra.sweeper.params or {}).items():
+        if key not in given:
+            (override,) = OverridesParser.create().parse_overrides([f"{key}={values}"])
+            yield from _values(override)
 
 
 def _values(override: Override) -> list[str]:

@@ -209,6 +209,7 @@ class RunConfig:
     count_flops: bool = False
     save_weights: bool = False
     experiment: str | None = None
+    sweep: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse unknown orders, unusable names and settings without effect."""
@@ -224,6 +225,8 @@ class RunConfig:
             self.order == "random" or self.order_seed is None,
             f"order_seed={self.order_seed} has no effect with order={self.order}; use order=random",
         )
+        named = self.sweep is None or NAME.fullmatch(self.sweep) is not None
+        require(named, f"sweep name {self.sweep!r} may hold letters, digits, '_' and '-' only")
         require(self.seed >= 0, f"seed must not be negative, got {self.seed}")
 
     @property

@@ -29,8 +29,10 @@ RATE_MEMORY = 0.9
 class Display:
     """The live display of one run; used in a ``with`` block."""
 
-    def __init__(self, console: Console, folder: Path):
+    def __init__(self, console: Console, folder: Path, label: str = ""):
+        """Show on ``console`` and log to ``folder``; ``label`` goes before every line."""
         self._console = console
+        self._label = f"[{label}] " if label else ""
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
@@ -77,7 +79,8 @@ class Display:
     def say(self, line: str) -> None:
         """Print a line and log it."""
         wrap = self._console.is_terminal  # a line in a file or a pipe stays one line
-        self._console.print(line, markup=False, highlight=False, soft_wrap=not wrap)
+        text = self._label + line
+        self._console.print(text, markup=False, highlight=False, soft_wrap=not wrap)
         self._log.info(line)
         self._said = time.monotonic()
 
@@ -170,7 +173,8 @@ class Display:
         """Print the closing table."""
         self._progress.stop()
         table = closing_table(results)
-        self._console.print(table)
+        if not self._label:  # tables of jobs side by side would mix
+            self._console.print(table)
         with self._console.capture() as capture:
             self._console.print(table)
         self._log.info("\n%s", capture.get())

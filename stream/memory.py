@@ -48,11 +48,5 @@ class ReplayMemory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows kept: token ids, lengths and labels."""
-        return sum(
-            split.token_ids.nbytes
-            + split.offsets.nbytes
-            + split.first_lengths.nbytes
-            + split.labels.nbytes
-            for _, split in self._kept
-        )
+        """Bytes of the rows kept."""
+        return sum(split.nbytes for _, split in self._kept)

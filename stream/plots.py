@@ -6,6 +6,7 @@ T is the number of tasks. Scores are fractions, shown as percent; undefined show
 import math
 import os
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,12 @@ def draw_matrix(axes: Axes, results: Results) -> QuadMesh:
     return mesh
 
 
-def add_colour_bar(figure: Figure, mesh: QuadMesh, axes: Any, *, negative: bool) -> None:
+def add_colour_bar(
+    figure: Figure, mesh: QuadMesh, axes: Any, *, negative: bool, shrink: float = 1.0
+) -> None:
     """The scale of `draw_matrix`; with the colour of negative scores if there are any."""
-    bar = figure.colorbar(mesh, ax=axes, extend="min" if negative else "neither", aspect=40)
+    ends = "min" if negative else "neither"
+    bar = figure.colorbar(mesh, ax=axes, extend=ends, aspect=40 * shrink, shrink=shrink)
     bar.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1], labels=["0", "20", "40", "60", "80", "100"])
     bar.set_label(SCORE_LABEL + ("; orange: below 0" if negative else ""))
 
@@ -229,15 +233,23 @@ def write_figures(results: Results, folder: Path) -> list[Path]:
     return [save(draw(results), folder / "figures", name)[0] for name, draw in FIGURES.items()]
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write NAME.png and NAME.svg, each whole or not at all; equal figures give equal bytes."""
+def save(
+    figure: Figure, folder: Path, name: str, formats: Sequence[str] = ("png", "svg")
+) -> list[Path]:
+    """Write NAME.FORMAT for each format (png, svg, pdf), each whole or not at all.
+
+    Equal figures give equal bytes: no file says when it was written. Text in them stays text.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "stream"}):
-        for path, metadata in zip(paths, (None, {"Date": None}), strict=True):
+    paths = [folder / f"{name}.{format_}" for format_ in formats]
+    fonts: Any = {"svg.fonttype": "none", "svg.hashsalt": "stream", "pdf.fonttype": 42}
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with matplotlib.rc_context(fonts):
+        for path, format_ in zip(paths, formats, strict=True):
             temporary = folder / f".{path.name}.{os.getpid()}.tmp"
             try:
-                figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=metadata)
+                metadata = undated.get(format_)
+                figure.savefig(temporary, format=format_, dpi=150, metadata=metadata)
                 os.replace(temporary, path)
             finally:
                 temporary.unlink(missing_ok=True)

@@ -14,21 +14,10 @@ import torch
 
 from stream.config import EvaluationConfig, ProbeConfig
 from stream.evaluation import Predictor, logits_of, require_finite
+from stream.metrics import ProbePoint
 from stream.scoring import score
 from stream.seeding import numpy_generator
 from stream.tasks.task import Task
-
-
-@dataclass(frozen=True)
-class ProbePoint:
-    """One look: after ``step`` steps (0: before the first) of learning task ``task`` (from 0).
-
-    ``scores`` are those of tasks 0 to ``task``, each on its sample and by its own metric.
-    """
-
-    task: int
-    step: int
-    scores: list[float]
 
 
 @dataclass

@@ -14,7 +14,7 @@ from stream.config import RunConfig
 from stream.flops import FlopRecord
 from stream.ledger import Ledger
 from stream.matrix import Cell, ScoreMatrix
-from stream.metrics import summarize
+from stream.metrics import Flops, Storage, correct_cells, summarize
 from stream.probe import Probe
 from stream.tasks.leaks import Leak
 from stream.tasks.sequence import data_hash
@@ -85,7 +85,7 @@ class Record:
             "matrix": [[None if isnan(s) else s for s in row] for row in scores.tolist()],
             "cells": self.matrix.as_json(),
             "baseline": None if baseline is None else [cell.score for cell in baseline],
-            "metrics": dict(summarize(scores)),
+            "metrics": self._metrics(),
             "memory": {
                 "promised": self.config.learner.promises_memory,
                 "tasks_checked": checked,
@@ -101,6 +101,23 @@ class Record:
             "versions": versions(),
             "config": asdict(self.config),
         }
+
+    def _metrics(self) -> dict[str, float | None]:
+        """Return every metric that this run can have."""
+        split, rows = self.config.evaluation.split, self.ledger.rows
+        examples = [len(task.split(split)) for task in self.tasks]
+        return summarize(
+            self.matrix.scores(),
+            baseline=None if self.baseline is None else [c.score for c in self.baseline],
+            probe=None if self.probe is None else self.probe.points,
+            correct=correct_cells(self.matrix.as_json(), examples),
+            flops=None if self.flops is None else Flops(**self.flops.as_json()),
+            storage=Storage(
+                model=[row.stored_bytes for row in rows],
+                buffer=[row.buffer_bytes for row in rows],
+                data=sum(task.split("train").nbytes for task in self.tasks),
+            ),
+        )
 
     def _data(self) -> dict[str, Any]:
         """Return where the rows came from, how many there are, and their hashes."""

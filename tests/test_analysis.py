@@ -1,8 +1,8 @@
 """Analysis: what it finds, what it refuses to compare, and the numbers that it shows."""
 
-import copy
 import csv
 import io
+import itertools
 import json
 import subprocess
 import sys
@@ -10,77 +10,26 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Text
+from markdown_it import MarkdownIt
 from rich.console import Console
 
-from analysis.__main__ import main, show
+from analysis.__main__ import main
 from analysis.collect import Run, collect
-from analysis.compare import comparison_table, method_labels
-from analysis.figures import average, matrices
-from stream.wording import DASH, MINUS
-
-ORDER = ["sst2", "crowdflower_us_economic_performance", "cola"]
-MATRIX = [[0.9, None, None], [0.8, 0.7, None], [0.6, 0.75, -0.1]]
-# By hand: average (0.6 + 0.75 - 0.1) / 3; learning (0.9 + 0.7 - 0.1) / 3;
-# BWT ((0.6 - 0.9) + (0.75 - 0.7)) / 2; forgetting ((0.9 - 0.6) + (0.7 - 0.75)) / 2.
-METRICS = {"average_score": 1.25 / 3, "learning_score": 0.5, "bwt": -0.125, "forgetting": 0.125}
-BASE = 1_000_000
+from analysis.comparable import largest_comparable, method_labels, variant_labels
+from analysis.compare import comparison_sheet
+from analysis.sheet import Row, Sheet, latex, markdown, rich_table, show
+from stream.wording import DASH, MINUS, TIMES
+from tests.made_runs import MATRIX, METRICS, ORDER, results_of, write
 
 
-def ledger_row(number: int) -> dict[str, Any]:
-    return {
-        "task": ORDER[number - 1],
-        "trained_parameters": 10_000 * number,
-        "trained_fraction": 0.01 * number,
-        "stored_parameters": BASE + 100_000 * number,
-        "stored_bytes": 4 * BASE,
-        "buffer_examples": 0,
-        "buffer_bytes": 0,
-    }
-
-
-def results_of(learner: str = "finetune", seed: int = 0, **changes: Any) -> dict[str, Any]:
-    """Results of a run of three tasks with round numbers."""
-    results = {
-        "schema": 1,
-        "status": "complete",
-        "learner": learner,
-        "stream": "custom",
-        "backbone": "minilm",
-        "source": "generated",
-        "split": "test",
-        "order": ORDER,
-        "titles": ["SST-2", "CF US economic performance", "CoLA"],
-        "metric_names": ["accuracy", "accuracy", "matthews_correlation"],
-        "seed": seed,
-        "matrix": MATRIX,
-        "metrics": METRICS,
-        "memory": {"promised": False, "tasks_checked": 2, "tasks_identical": 1},
-        "ledger": {
-            "base_parameters": BASE,
-            "total_multiple": 1.3,
-            "tasks": [ledger_row(number) for number in (1, 2, 3)],
-        },
-        "timing": {"train_s": 60.0, "evaluate_s": 12.0},
-        "data": {"hash": "a" * 64},
-        "config": {"learner": {"lr": 5e-5}, "training": {"epochs": 3}, "seed": seed},
-    }
-    return copy.deepcopy(results | changes)
-
-
-def write(folder: Path, results: Any) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    text = results if isinstance(results, str) else json.dumps(results)
-    (folder / "results.json").write_text(text, encoding="utf-8")
-    return folder
+def sheet_of(*results: dict[str, Any]) -> Sheet:
+    return comparison_sheet([Run(Path(str(i)), r) for i, r in enumerate(results)])
 
 
 def shown(*results: dict[str, Any]) -> list[list[str]]:
     """The cells of the comparison table, without its title."""
-    table = comparison_table([Run(Path(str(i)), r) for i, r in enumerate(results)])
+    table = rich_table(sheet_of(*results))
     return [
         [str(cell) for cell in row] for row in zip(*(c.cells for c in table.columns), strict=True)
     ]
@@ -150,7 +99,7 @@ def test_a_broken_run_does_not_hide_the_others(
 ) -> None:
     write(tmp_path / "a", "{")
     write(tmp_path / "b", results_of("replay"))
-    assert main(["compare", str(tmp_path)]) == 0
+    assert main(["compare", str(tmp_path)]) == 1
     output = capsys.readouterr()
     assert "replay" in output.out
     assert len(output.err.splitlines()) == 1
@@ -234,12 +183,28 @@ def test_a_broken_promise_of_memory_is_loud() -> None:
 
 
 def test_generated_data_are_named_in_title_and_lines() -> None:
-    table = comparison_table([Run(Path(), results_of())])
-    assert "generated data" in str(table.title)
-    real = comparison_table([Run(Path(), results_of(source="files", split="validation"))])
-    assert "generated" not in str(real.title)
-    assert "data: files" in str(real.title)
-    assert "validation scores" in str(real.title)
+    assert "generated data" in sheet_of(results_of()).title
+    real = sheet_of(results_of(source="files", split="validation")).title
+    assert "generated" not in real
+    assert "data: files" in real
+    assert "validation scores" in real
+
+
+def test_variants_are_named_by_what_most_runs_do_not_have() -> None:
+    """Eight variants of one setting each would have eight settings in every label."""
+
+    def config(**changes: Any) -> dict[str, Any]:
+        return {"learner": {"form": "sequential", "depth": 1, "norm": "none"} | changes}
+
+    configs = [config(), config(form="parallel"), config(depth=2), config(norm="layer")]
+    runs = [Run(Path(), results_of("adapter", config=c)) for c in configs]
+    expected = ["adapter", *(f"adapter ({s})" for s in ("form=parallel", "depth=2", "norm=layer"))]
+    assert variant_labels(runs) == expected
+    assert len(set(method_labels(runs))) == 4
+    assert (
+        method_labels(runs, ignore=["learner.form", "learner.depth", "learner.norm"])
+        == ["adapter"] * 4
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,20 +217,36 @@ def test_generated_data_are_named_in_title_and_lines() -> None:
         ({"data": {"hash": "b" * 64}}, "data hash: aaaaaaaaaaaa and bbbbbbbbbbbb"),
     ],
 )
-def test_runs_of_different_streams_are_refused_in_one_line(
+def test_runs_of_other_streams_are_named_and_the_first_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], difference: str
 ) -> None:
     one = write(tmp_path / "one", results_of())
     other = write(tmp_path / "other", results_of("replay", **change))
     table = tmp_path / "table.csv"
-    assert main(["compare", str(one), str(other), "--csv", str(table)]) == 2
+    assert main(["compare", str(one), str(other), "--csv", str(table)]) == 1
     output = capsys.readouterr()
-    assert output.out == ""
+    assert "finetune" in output.out
+    assert "replay" not in output.out
     (line,) = output.err.splitlines()
-    assert line.endswith(f"differ in {difference}")
+    assert line.endswith(difference)
     assert str(one) in line
     assert str(other) in line
-    assert not table.exists()
+    assert len(table.read_text().splitlines()) == 2
+
+
+def test_the_largest_group_is_compared_even_where_it_does_not_come_first() -> None:
+    other = results_of(order=[ORDER[0], ORDER[2], ORDER[1]])
+    runs = [Run(Path(str(i)), r) for i, r in enumerate((results_of(), other, other))]
+    largest, lines = largest_comparable(runs)
+    assert [run.path for run in largest] == [Path("1"), Path("2")]
+    assert lines == [
+        f"left out: 0: not the stream of 1, order: task 2 is cola and {ORDER[1]}",
+    ]
+    assert largest_comparable(runs, any_order=True) == (runs, [])
+    others = [Run(Path("3"), other | {"data": {"hash": "b" * 64}})]
+    largest, lines = largest_comparable([*runs, *others], any_order=True)
+    assert len(largest) == 3
+    assert lines == ["left out: 3: not the stream of 0, data hash: aaaaaaaaaaaa and bbbbbbbbbbbb"]
 
 
 def test_the_whole_table_is_printed_where_there_is_no_terminal(
@@ -285,8 +266,8 @@ def test_narrow_screens_get_the_table_in_two_parts_with_nothing_cut(
 ) -> None:
     screen = io.StringIO()
     console = Console(file=screen, width=width, force_terminal=True, color_system=None)
-    monkeypatch.setattr("analysis.__main__.Console", lambda: console)
-    show([Run(Path(str(seed)), results_of(seed=seed)) for seed in range(3)])
+    monkeypatch.setattr("analysis.sheet.Console", lambda: console)
+    show(sheet_of(*(results_of(seed=seed) for seed in range(3))))
     text = screen.getvalue()
     assert text.count("generated data") == (2 if width == 80 else 1)
     assert all(len(line) <= width for line in text.splitlines())
@@ -304,6 +285,7 @@ def test_csv_holds_fractions_and_leaves_undefined_empty(tmp_path: Path) -> None:
     assert float(row["average_score"]) == METRICS["average_score"]
     assert float(row["trained_fraction"]) == pytest.approx(0.02)
     assert row["bwt"] == ""
+    assert row["gap_to_joint"] == row["fwt_independent"] == ""
     assert (row["source"], row["run"], row["tasks_learned"]) == ("generated", str(folder), "3")
     assert [path.name for path in target.parent.iterdir()] == ["table.csv"]
 
@@ -316,105 +298,67 @@ def test_a_file_that_cannot_be_written_is_one_line(
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-# --- the figures
+# --- Markdown and LaTeX
+
+HOSTILE = r"""a|b *c* _d_ `e` <b>f</b> [g](h) \i &amp; ~~j~~ $k$ 50% #1 {x}^2 "q" ~"""
 
 
-def check_readable(figure: Figure) -> list[str]:
-    """Assert that no text is cut off or covers another; return the texts."""
-    figure.canvas.draw()
-    renderer = figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
-    outside = {  # tick labels beyond the view are never drawn
-        tick.label1
-        for axes in figure.axes
-        for axis in (axes.xaxis, axes.yaxis)
-        for tick in axis.get_major_ticks()
-        if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
-    }
-    found = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
-    texts = [text for text in found if text not in outside]
-    boxes = [text.get_window_extent(renderer) for text in texts]
-    for index, (text, box) in enumerate(zip(texts, boxes, strict=True)):
-        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1, text
-        assert 0 <= box.y0 < box.y1 <= figure.bbox.y1, text
-        covered = [t for t, b in zip(texts[:index], boxes, strict=False) if b.overlaps(box)]
-        assert not covered, f"{text} on {covered[0]}"
-    return [text.get_text() for text in texts]
+def cells_of_markdown(text: str) -> list[list[str]]:
+    """The cells as a CommonMark parser with tables reads them, formatting dropped."""
+    rows: list[list[str]] = []
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    for before, token in itertools.pairwise(tokens):
+        if before.type == "tr_open":
+            rows.append([])
+        if before.type in ("th_open", "td_open"):
+            kinds = {"text", "strong_open", "strong_close", "text_special"}
+            assert {child.type for child in token.children or []} <= kinds
+            rows[-1].append("".join(child.content for child in token.children or []))
+    return rows
 
 
-def wide_results(learner: str, num_tasks: int = 26) -> dict[str, Any]:
-    names = [f"crowdflower_us_economic_performan_{n}" for n in range(num_tasks)]
-    matrix = [[0.5 if j <= i else None for j in range(num_tasks)] for i in range(num_tasks)]
-    metric_names = ["accuracy"] * num_tasks
-    return results_of(learner, order=names, titles=names, metric_names=metric_names, matrix=matrix)
-
-
-@pytest.mark.parametrize("num_tasks", [1, 3, 26])
-def test_matrices_side_by_side_are_readable(num_tasks: int) -> None:
-    learners = ("adapter", "finetune", "replay", "frozen")
-    runs = [Run(Path(), wide_results(learner, num_tasks)) for learner in learners]
-    texts = check_readable(matrices(runs))
-    assert any("generated data" in " ".join(text.split()) for text in texts)
-    joined = " ".join(" ".join(texts).split())
-    assert all(f"{learner}, seed 0: average score 41.7" in joined for learner in learners)
-
-
-def test_matrices_share_one_colour_bar_with_the_note_on_negative_scores() -> None:
-    positive = results_of(matrix=[[0.5, None, None]] * 3)
-    figure = matrices([Run(Path(), positive), Run(Path(), results_of("replay"))])
-    *panels, bar = figure.axes
-    assert len(panels) == 2
-    assert "below 0" in bar.get_ylabel()
-    for axes, matrix in zip(panels, (positive["matrix"], MATRIX), strict=True):
-        drawn = axes.collections[0].get_array().filled(np.nan)
-        np.testing.assert_array_equal(drawn, np.array(matrix, dtype=float))
-
-
-def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
-    better = [[1.0, None, None], [0.9, 0.8, None], [0.7, 0.85, 0.0]]
-    runs = [
-        Run(Path(), results_of("finetune", 0)),
-        Run(Path(), results_of("finetune", 1, matrix=better)),
-        Run(Path(), results_of("replay", 0)),
+def test_markdown_shows_hostile_names_as_they_are() -> None:
+    rows = [Row([HOSTILE, "1"], ["60.0"]), Row(["mean", "n=2"], ["60.0±1.0"], is_mean=True)]
+    sheet = Sheet(HOSTILE, ["learner", "seed", "average\nscore %"], 2, [rows], [HOSTILE])
+    assert cells_of_markdown(markdown(sheet)) == [
+        ["learner", "seed", "average score %"],
+        [HOSTILE, "1", "60.0"],
+        ["mean", "n=2", "60.0±1.0"],
     ]
-    figure = average(runs)
-    check_readable(figure)
-    finetune, replay = figure.axes[0].lines
-    np.testing.assert_allclose(replay.get_ydata(), [0.9, 0.75, 1.25 / 3])
-    np.testing.assert_allclose(finetune.get_ydata(), [0.95, 0.8, 1.4 / 3])
-    assert finetune.get_label() == "finetune: 46.7 % at the end, mean ± sd of 2 seeds"
-    assert "generated data" in figure.get_suptitle()
 
 
-def test_average_of_a_partial_run_ends_where_the_run_does() -> None:
-    partial = results_of(status="partial", matrix=[MATRIX[0], MATRIX[1], [None] * 3])
-    (line,) = average([Run(Path(), partial)]).axes[0].lines
-    np.testing.assert_allclose(line.get_ydata(), [0.9, 0.75, np.nan])
-    assert line.get_label() == "finetune: 75.0 % at the end, partial: 2 tasks"
+def test_latex_shows_hostile_names_as_they_are() -> None:
+    sheet = Sheet(HOSTILE, ["a", "b"], 1, [[Row([HOSTILE], [f"{MINUS}1{DASH}{TIMES}±"])]])
+    lines = latex(sheet).splitlines()
+    (row,) = [line for line in lines if "$-$" in line]
+    assert row == (
+        r"a\textbar{}b *c* \_d\_ `e` \textless{}b\textgreater{}f\textless{}/b\textgreater{} "
+        r"{[}g{]}(h) \textbackslash{}i \&amp; \textasciitilde{}\textasciitilde{}j"
+        r"\textasciitilde{}\textasciitilde{} \$k\$ 50\% \#1 \{x\}\textasciicircum{}2 "
+        r"\textquotedbl{}q\textquotedbl{} \textasciitilde{} & $-$1--$\times$$\pm$ \\"
+    )
+    assert lines[2].startswith(r"\caption{a\textbar{}b")
+    assert r"\begin{tabular}{lr}" in lines
+    body = "\n".join(lines)
+    assert all(
+        body.count(rf"\begin{{{e}}}") == body.count(rf"\end{{{e}}}") for e in ("table", "tabular")
+    )
 
 
-def test_figures_writes_every_run_and_the_comparison(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for number, learner in enumerate(("replay", "replay", "finetune")):
-        write(tmp_path / "runs" / str(number), results_of(learner))
-    assert main(["figures", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
-    stems = ("replay_seed0", "replay_seed0_2", "finetune_seed0")
-    expected = {f"{s}_{f}" for s in stems for f in ("matrix", "scores", "parameters")}
-    expected |= {"matrices", "average"}
-    written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {f"{name}.{kind}" for name in expected for kind in ("png", "svg")}
-    assert len(capsys.readouterr().out.splitlines()) == len(written)
-
-
-def test_figures_of_different_streams_are_written_without_the_comparison(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = write(tmp_path / "one", results_of())
-    other = write(tmp_path / "other", results_of("replay", stream="glue"))
-    assert main(["figures", str(one), str(other), "--out", str(tmp_path / "out")]) == 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "stream: custom and glue" in line
-    assert len(list((tmp_path / "out").iterdir())) == 12
+def test_compare_writes_what_it_prints_as_markdown_and_latex(tmp_path: Path) -> None:
+    for number, results in enumerate(
+        (results_of(seed=0), results_of(seed=1), results_of("replay"))
+    ):
+        write(tmp_path / "runs" / str(number), results)
+    files = [tmp_path / "new" / f"table.{kind}" for kind in ("md", "tex")]
+    options = [f"--{name}={file}" for name, file in zip(("markdown", "latex"), files, strict=True)]
+    assert main(["compare", str(tmp_path / "runs"), *options]) == 0
+    runs, _ = collect([tmp_path / "runs"])
+    expected = [row.cells for section in comparison_sheet(runs).sections for row in section]
+    head, *rows = cells_of_markdown(files[0].read_text(encoding="utf-8"))
+    assert rows == expected
+    assert head[7] == "forgetting %"
+    assert files[1].read_text(encoding="utf-8").count(r"\\") == 1 + len(expected)
 
 
 # --- the command line
@@ -426,7 +370,8 @@ def test_help_names_commands_and_options(capsys: pytest.CaptureFixture[str]) -> 
             main(arguments)
         assert exit_.value.code == 0
     text = capsys.readouterr().out
-    assert all(word in text for word in ("compare", "figures", "RUN", "--csv FILE", "--out DIR"))
+    words = ("compare", "figures", "spans", "RUN", "--csv FILE", "--out DIR", "--against METHOD")
+    assert all(word in text for word in (*words, "--latex FILE", "--x SETTING", "exit code: 0 all"))
 
 
 def test_analysis_loads_without_torch_transformers_or_hydra() -> None:
@@ -436,3 +381,19 @@ def test_analysis_loads_without_torch_transformers_or_hydra() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_command_without_a_list_of_runs_ends_in_one_line_and_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write(tmp_path / "run", results_of())
+    assert main(["spans", str(folder), "tasks=cola"]) == 2
+    assert capsys.readouterr().err == "analysis: expected task=NAME, got 'tasks=cola'\n"
+
+
+def test_what_a_command_returns_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("analysis.spans.remove_spans", lambda arguments: [str(arguments.run), "x"])
+    assert main(["spans", str(tmp_path), "task=cola"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}\nx\n"

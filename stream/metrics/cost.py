@@ -93,10 +93,10 @@ def computational_efficiency(flops: Flops) -> float | None:
         raise ValueError(
             f"flops of {len(spent)}, {len(one_pass)} and {len(epsilon)} tasks do not match"
         )
-    if (epsilon < 1).any():
-        raise ValueError(f"the factor epsilon is at least 1, not {epsilon.min()}")
     if not spent.size or (spent == 0).any():
         return None
+    if (epsilon < 1).any():
+        raise ValueError(f"the factor epsilon is at least 1, not {epsilon.min()}")
     return min(1.0, float((one_pass * epsilon / spent).mean()))
 
 

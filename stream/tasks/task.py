@@ -77,6 +77,12 @@ class Split:
         """Tokens of each row, int64 [N]."""
         return np.diff(self.offsets)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows: token ids, lengths and labels."""
+        arrays = (self.token_ids, self.offsets, self.first_lengths, self.labels)
+        return sum(array.nbytes for array in arrays)
+
     def take(self, indices: np.ndarray) -> "Split":
         """Return a copy of the rows at ``indices``, in that order."""
         rows = [self.token_ids[self.offsets[i] : self.offsets[i + 1]] for i in indices]

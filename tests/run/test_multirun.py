@@ -1,0 +1,143 @@
+"""Sweeps: jobs of one sweep fail, finish and are skipped apart from each other."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.run.test_command_line import run, start
+
+SWEEP = ("-m", "sweep=s")
+PLUGINS = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}
+
+
+def state(folder: Path) -> dict[str, str]:
+    """The status of every job's results.json, by the name of its folder."""
+    paths = folder.glob("runs/sweeps/s/*/results.json")
+    return {p.parent.name: json.loads(p.read_text())["status"] for p in sorted(paths)}
+
+
+def wandb_states(folder: Path) -> dict[str, dict[str, Any]]:
+    """What W&B's own tool says about the offline runs, by job."""
+    found = {}
+    for path in folder.glob("runs/sweeps/s/*/wandb/offline-run-*/run-*.wandb"):
+        tool = str(Path(sys.executable).parent / "wandb")
+        command = [tool, "leet", "inspect", "--json", str(path)]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        records = [json.loads(line) for line in lines.splitlines() if line.strip()]
+        found[path.parents[2].name] = {"records": records, "exit": records[-1]["exit"]}
+    return found
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str]:
+    """Three jobs, of which the second fails; each with its W&B run."""
+    folder = tmp_path_factory.mktemp("swept")
+    values = "learner.lr=1e-3,1e30,2e-3"
+    return folder, *run(folder, *SWEEP, "learner=finetune", values, "tracking=wandb")
+
+
+def test_a_failed_job_stops_no_other_and_is_named_at_the_end(swept) -> None:
+    folder, code, out, err = swept
+    assert (code, err) == (1, "")
+    assert state(folder) == {
+        "0-finetune-s0": "complete",
+        "1-finetune-s0": "partial",
+        "2-finetune-s0": "complete",
+    }
+    closing = out.splitlines()[-2:]
+    assert closing[0] == "sweep in runs/sweeps/s: 2 finished, 0 skipped, 1 failed"
+    assert closing[1].startswith("  failed: 1-finetune-s0: loss nan while learning task 'cola'")
+    assert "Traceback" not in out
+
+
+def test_every_job_has_its_own_wandb_run_and_a_failed_one_says_so(swept) -> None:
+    found = wandb_states(swept[0])
+    exits = {name: values["exit"].get("exit_code", 0) for name, values in found.items()}
+    assert exits == {"0-finetune-s0": 0, "1-finetune-s0": 1, "2-finetune-s0": 0}
+
+
+def test_a_second_start_skips_finished_jobs_and_keeps_unfinished_ones_aside(swept) -> None:
+    folder = swept[0]
+    finished = folder / "runs/sweeps/s/0-finetune-s0/results.json"
+    before = finished.read_bytes()
+    code, out, _ = run(folder, *SWEEP, "learner=finetune", "learner.lr=1e-3,1e30,2e-3")
+    assert code == 1
+    assert "sweep in runs/sweeps/s: 0 finished, 2 skipped, 1 failed" in out
+    assert finished.read_bytes() == before
+    aside = folder / "runs/sweeps/s/unfinished/1-finetune-s0-1"
+    assert (aside / "unfinished-results.json").is_file()
+    assert (aside / "run.log").is_file()
+    code, out, _ = run(folder, *SWEEP, "learner=finetune", "learner.lr=1e-3,3e-3")
+    assert code == 1
+    assert "learner.lr was 1e+30, now 0.003" in out
+    assert finished.read_bytes() == before
+
+
+def test_two_sweeps_of_the_same_second_get_two_folders(tmp_path: Path) -> None:
+    processes = [start(tmp_path, "-m", "seed=1", "task=[stsb]") for _ in range(2)]
+    outs = [process.communicate(timeout=240)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    folders = {out.splitlines()[-1] for out in outs}
+    assert len(folders) == 2
+    assert len(list(tmp_path.glob("runs/*/*-sweep-*/0-adapter-s1/results.json"))) == 2
+
+
+@pytest.mark.parametrize("launcher", PLUGINS)
+def test_jobs_in_other_processes(tmp_path: Path, launcher: str) -> None:
+    if find_spec(f"hydra_plugins.{PLUGINS[launcher]}") is None:
+        pytest.skip(f"{PLUGINS[launcher]} is not installed")
+    given = ("task=[stsb]", "learner.lr=1e-3,1e30", f"hydra/launcher={launcher}")
+    code, out, _ = run(tmp_path, *SWEEP, *given)
+    assert code == 1
+    assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 1 failed" in out
+    assert state(tmp_path) == {"0-adapter-s0": "complete", "1-adapter-s0": "partial"}
+
+
+def test_an_unexpected_error_leaves_its_traceback_in_the_log(tmp_path: Path) -> None:
+    (tmp_path / "runs/sweeps/s/0-adapter-s0/figures").mkdir(parents=True)
+    (tmp_path / "runs/sweeps/s/unfinished").write_text("a file where a folder should be")
+    code, out, _ = run(tmp_path, *SWEEP, "task=[stsb]")
+    assert code == 1
+    assert "0-adapter-s0 failed: " in out
+    assert "Traceback" not in out
+    assert "FileExistsError" in (tmp_path / "runs/sweeps/s/0-adapter-s0/run.log").read_text()
+
+
+def test_ctrl_c_ends_the_whole_sweep(tmp_path: Path) -> None:
+    process = start(tmp_path, *SWEEP, "seed=1,2,3", "training.epochs=2000", "task=[stsb]")
+    log = tmp_path / "runs/sweeps/s/0-adapter-s1/results.json"
+    deadline = time.monotonic() + 120
+    while not log.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert err.startswith("error: interrupted")
+    assert "Traceback" not in err
+    assert not (tmp_path / "runs/sweeps/s/1-adapter-s2").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-m", "sweep=../x"), "sweep"),
+        (("sweep=x",), "sweep=x has no effect without -m"),
+        (("-m", "seed=1,2", "learner.sise=3"), "learner.size"),
+        (("-m", "learner=adapter,adaptor"), "adapter"),
+    ],
+)
+def test_mistakes_are_one_line_before_anything_is_written(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    code, out, err = run(tmp_path, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
