@@ -12,7 +12,7 @@ from analysis.report_charts import TASKS_LEARNED, task_names
 from analysis.report_methods import Method, Results, spread
 from analysis.report_plot import Chart, figure, layout, line, numbers
 from analysis.report_plot import require_plotly as graph_objects
-from analysis.report_text import chart_text
+from analysis.report_text import chart_text, visible
 from stream.metrics import probe_points
 from stream.plots import ORANGE
 
@@ -96,7 +96,7 @@ def _symbol(task: int) -> str:
 
 def _task_choices(results: Results) -> list[tuple[str, str]]:
     titles = results.get("titles") or results["order"]
-    return [(f"task-{n}", f"{n + 1} {title}") for n, title in enumerate(titles)]
+    return [(f"task-{n}", visible(f"{n + 1} {title}", 60)) for n, title in enumerate(titles)]
 
 
 def loss_chart(methods: Sequence[Method], results: Results) -> Chart | None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from analysis.collect import Run
 from analysis.comparable import group, num_learned, repetitions
+from analysis.report_text import visible
 from stream.plots import score_matrix
 from stream.wording import DASH
 
@@ -100,7 +101,9 @@ def build_methods(runs: Sequence[Run]) -> list[Method]:
     methods = []
     for index, (label, members) in enumerate(groups):
         furthest = max(members, key=lambda run: num_learned(run.results))
-        methods.append(Method(index, label, members, repetitions(members) or [furthest]))
+        methods.append(
+            Method(index, visible(label, 160), members, repetitions(members) or [furthest])
+        )
     return methods
 
 
