@@ -5,7 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis.report_methods import Method, Results, Value, metric, spread, train_flops, train_s
-from analysis.report_plot import Chart, figure, grey_line, layout, line, looks, numbers
+from analysis.report_plot import (
+    INK,
+    Chart,
+    figure,
+    grey_line,
+    layout,
+    line,
+    log_ticks,
+    looks,
+    numbers,
+)
 from analysis.report_plot import require_plotly as graph_objects
 from analysis.report_text import chart_text
 from stream.metrics import forgetting_by_task
@@ -13,6 +23,7 @@ from stream.plots import running_average
 from stream.wording import TIMES
 
 TASKS_LEARNED = "tasks learned"
+BARS = {"type": "data", "thickness": 1, "width": 3}  # error bars
 
 
 def task_names(results: Results, limit: int = 22) -> list[str]:
@@ -57,49 +68,50 @@ def _band(method: Method, mean: np.ndarray, sd: np.ndarray) -> object:
 
 
 def forgetting_chart(methods: Sequence[Method], results: Results) -> Chart:
-    """How far each task but the last fell from its best, at the end."""
-    names, data = task_names(results), []
+    """How far each task but the last fell from its best, at the end; methods a little apart."""
+    names, data = task_names(results)[:-1], []
     for method in methods:
         drops = np.full((len(method.counted), len(names)), np.nan)
         for row, matrix in zip(drops, method.matrices, strict=True):
             found = forgetting_by_task(matrix)
             row[: len(found)] = found
-        error = {"type": "data", "array": numbers(spread(drops), 100), "thickness": 1, "width": 3}
-        hover = "%{fullData.name}<br>%{y}: %{x:.1f}<extra></extra>"
-        changes = {"mode": "markers", "error_x": error, "hovertemplate": hover}
-        x = numbers(drops.mean(axis=0), 100)
-        data.append(line(method, x, names, **changes))  # type: ignore[arg-type]
+        apart = 0.6 * ((method.index + 0.5) / len(methods) - 0.5)
+        changes = {
+            "mode": "markers",
+            "text": names,
+            "error_x": {**BARS, "array": numbers(spread(drops), 100)},
+            "hovertemplate": "%{fullData.name}<br>%{text}: %{x:.1f}<extra></extra>",
+        }
+        x, y = numbers(drops.mean(axis=0), 100), numbers(np.arange(len(names)) + apart)
+        data.append(line(method, x, y, **changes))
     note = (
-        "Best score since it was learned minus the score at the end (Chaudhry et al. 2018); left "
-        "of 0: better than ever before. Bars: one sample deviation over seeds."
+        "Best score since it was learned minus the score at the end (Chaudhry et al. 2018), in "
+        "percentage points; left of 0: better than ever before. Bars: one sample deviation."
     )
-    axes = layout(
-        "forgetting (percentage points)",
-        "",
-        xaxis={"zeroline": True, "zerolinecolor": "#222222"},
-        yaxis={"autorange": "reversed", "type": "category", "categoryarray": names},
-    )
-    axes["yaxis"]["tickfont"] = {"size": 11}
-    height = 110 + 22 * len(names)
+    axes = layout("forgetting (points)", "")
+    axes["xaxis"] |= {"zeroline": True, "zerolinecolor": INK}
+    axes["yaxis"] |= {"tickvals": list(range(len(names))), "ticktext": names}
+    axes["yaxis"] |= {"range": [len(names) - 0.4, -0.6], "tickfont": {"size": 11}}
+    height = 110 + 24 * len(names)
     return Chart("forgetting", "Forgetting by task", note, figure(data, axes), height=height)
 
 
 def growth_chart(methods: Sequence[Method], results: Results) -> Chart:
     """Stored parameters as a multiple of the base, beside one copy of the model a task."""
     tasks = list(range(len(results["order"]) + 1))
-    data = [grey_line(tasks[1:], tasks[1:], "one copy of the model a task")]
+    data = []
     for method in methods:
         ledger = method.counted[0].results["ledger"]
         stored = [row["stored_parameters"] / ledger["base_parameters"] for row in ledger["tasks"]]
         hover = f"%{{fullData.name}}<br>after %{{x}} tasks: %{{y:.2f}}{TIMES}<extra></extra>"
         data.append(line(method, tasks[1:], numbers(stored), hovertemplate=hover))
+    data.append(grey_line(tasks[1:], tasks[1:], "one copy of the model a task"))
     note = (
         "All that is stored to serve the tasks so far, as a multiple of the encoder's parameters, "
-        "first seed. Dashed grey: one fine-tuned copy a task. Methods that train nothing of the "
-        "encoder lie on top of each other near 1."
+        "first seed. Dashed grey: one fine-tuned copy a task."
     )
     axes = layout(TASKS_LEARNED, f"stored ({TIMES} encoder, log)", yaxis={"type": "log"})
-    axes["yaxis"]["dtick"] = "D2"  # 1, 2, 5, 10, ...
+    axes["yaxis"] |= log_ticks([value for trace in data for value in trace.y])
     return Chart("growth", "Growth of parameters", note, figure(data, axes))
 
 
@@ -121,22 +133,17 @@ def _cost(name: str, title: str, note: str, cost: Value, methods: Sequence[Metho
         if not (spent.n and score.n and spent.mean > 0):
             absent.append(chart_text(method.label, 60))
             continue
-        error = {"type": "data", "thickness": 1, "width": 3}
-        hover = "%{fullData.name}<br>%{x:.4s} " + name + ": %{y:.1f}<extra></extra>"
+        colour, _, marker = looks(method.index)
         changes = {
             "mode": "markers",
-            "marker": {
-                "size": 13,
-                "color": looks(method.index)[0],
-                "symbol": looks(method.index)[2],
-            },
-            "error_x": {**error, "array": numbers([spent.sd])},
-            "error_y": {**error, "array": numbers([score.sd], 100)},
-            "hovertemplate": hover,
+            "marker": {"size": 13, "color": colour, "symbol": marker},
+            "error_x": {**BARS, "array": numbers([spent.sd])},
+            "error_y": {**BARS, "array": numbers([score.sd], 100)},
+            "hovertemplate": f"%{{fullData.name}}<br>%{{x:.4s}} {name}: %{{y:.1f}}<extra></extra>",
         }
-        data.append(line(method, numbers([spent.mean]), numbers([score.mean], 100), **changes))  # type: ignore[arg-type]
+        data.append(line(method, numbers([spent.mean]), numbers([score.mean], 100), **changes))
     axes = layout(f"{name} of learning, all tasks (log)", "average score at the end (%)")
-    axes["xaxis"] |= {"type": "log", "dtick": "D2", "exponentformat": "SI"}
+    axes["xaxis"] |= {"type": "log", **log_ticks([trace.x[0] for trace in data])}
     missing = f" Without: {', '.join(absent)}." if absent else ""
     note += "Bars: one sample deviation over seeds." + missing
     return Chart(name, title, note, figure(data, axes), height=400)

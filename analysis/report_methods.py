@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from analysis.collect import Run
-from analysis.comparable import group, num_learned, repetitions
+from analysis.comparable import group, num_learned, repetitions, variant_labels
 from analysis.report_text import visible
 from stream.plots import score_matrix
 from stream.wording import DASH
@@ -22,6 +22,7 @@ Results = dict[str, Any]
 Value = Callable[[Results], float | None]
 
 REFERENCES = ("joint", "independent", "majority", "tfidf", "frozen")
+LONGEST_LABEL = 60  # characters
 
 
 @dataclass(frozen=True)
@@ -94,16 +95,21 @@ class Method:
 
 
 def build_methods(runs: Sequence[Run]) -> list[Method]:
-    """Group comparable runs by method; references last, else in order of appearance."""
+    """Group comparable runs by method; references last, else in order of appearance.
+
+    Labels are those of `compare`; where one would not fit a line, those that tell only the
+    settings in which a method differs from most runs of its learner.
+    """
     groups = sorted(
         group(runs).items(), key=lambda item: item[1][0].results["learner"] in REFERENCES
     )
+    short = dict(zip(map(id, runs), variant_labels(runs), strict=True))
+    is_long = any(len(label) > LONGEST_LABEL for label, _ in groups)
     methods = []
     for index, (label, members) in enumerate(groups):
+        text = visible(short[id(members[0])] if is_long else label, 160)
         furthest = max(members, key=lambda run: num_learned(run.results))
-        methods.append(
-            Method(index, visible(label, 160), members, repetitions(members) or [furthest])
-        )
+        methods.append(Method(index, text, members, repetitions(members) or [furthest]))
     return methods
 
 

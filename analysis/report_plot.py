@@ -73,7 +73,9 @@ def numbers(values: Iterable[float], scale: float = 1.0) -> list[float | None]:
     return [None if np.isnan(value) else float(f"{value:.6g}") for value in array]
 
 
-def line(method: Method, x: Iterable[float], y: Sequence[float | None], **changes: Any) -> Any:
+def line(
+    method: Method, x: Iterable[float | None], y: Sequence[float | None], **changes: Any
+) -> Any:
     """Return the trace of one method, with its colour, dashes and marker."""
     colour, dashes, marker = looks(method.index)
     style: dict[str, Any] = {
@@ -114,6 +116,13 @@ def layout(x: str, y: str, **changes: Any) -> dict[str, Any]:
     for name, value in changes.items():
         values[name] = values[name] | value if isinstance(values.get(name), dict) else value
     return values
+
+
+def log_ticks(values: Sequence[float]) -> dict[str, Any]:
+    """Return the ticks of a logarithmic axis: 1, 2, 5, 10, ..., or powers of ten of a long one."""
+    positive = [value for value in values if value and value > 0]
+    is_long = bool(positive) and max(positive) / min(positive) > 300
+    return {"dtick": 1 if is_long else "D2", "exponentformat": "power"}
 
 
 def figure(data: Sequence[Any], layout: dict[str, Any]) -> dict[str, Any]:

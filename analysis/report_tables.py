@@ -119,7 +119,7 @@ def task_table(methods: Sequence[Method], results: Results) -> Table:
     names = ["#", "task", "metric", "classes", "train", "validation", "test"]
     columns = [Column(name) for name in names]
     if majority is not None:
-        columns.append(Column("majority", "always the most frequent label", majority.index))
+        columns.append(Column("majority", "score of always the most frequent label"))
     for method in methods:
         columns += [
             Column("learned", "score right after learning", method.index),
@@ -130,7 +130,7 @@ def task_table(methods: Sequence[Method], results: Results) -> Table:
     for task in range(len(results["order"])):
         row = _task_cells(results, task)
         if majority is not None:
-            row.append(_score_cell(majority.matrix[-1, task], majority.index))
+            row.append(_score_cell(majority.matrix[-1, task], None))
         for method in methods:
             row += _outcome_cells(method, task)
         rows.append(row)
@@ -147,7 +147,7 @@ def _task_cells(results: Results, task: int) -> list[Cell]:
     return [
         Cell(str(task + 1), task + 1),
         Cell(visible(title, 60), visible(title).lower()),
-        Cell(visible(metric_name, 40), metric_name),
+        Cell(visible(metric_name, 40), visible(metric_name)),
         Cell(_count(classes), classes),
         *(Cell(_count(rows.get(s)), rows.get(s)) for s in ("train", "validation", "test")),
     ]
@@ -157,7 +157,7 @@ def _count(number: int | None) -> str:
     return DASH if number is None else f"{number:,}"
 
 
-def _score_cell(score: float, method: int) -> Cell:
+def _score_cell(score: float, method: int | None) -> Cell:
     return Cell(percent(score), None if math.isnan(score) else float(score), method)
 
 

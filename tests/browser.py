@@ -23,18 +23,15 @@ class Browser:
 
     def __init__(self) -> None:
         assert PATH is not None
-        self.folder = tempfile.TemporaryDirectory(prefix="report-browser-")
+        self.folder = tempfile.TemporaryDirectory(
+            prefix="report-browser-", ignore_cleanup_errors=True
+        )
         (read, self._write), (self._read, write) = os.pipe(), os.pipe()
-        high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (read, write)]
-
-        def place() -> None:
-            os.dup2(high[0], 3)
-            os.dup2(high[1], 4)
-
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in (read, write)]
+        pipes = f'exec "$@" 3<&{high[0]} 4>&{high[1]}'  # where Chromium looks for them
         self.process = subprocess.Popen(
-            [PATH, *FLAGS, f"--user-data-dir={self.folder.name}", "about:blank"],
-            preexec_fn=place,
-            close_fds=False,
+            ["bash", "-c", pipes, "bash", PATH, *FLAGS, f"--user-data-dir={self.folder.name}"],
+            pass_fds=high,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -112,7 +109,8 @@ class Browser:
 
     def close(self) -> None:
         """End the browser."""
-        self.process.kill()
+        self._session = None
+        self.send("Browser.close")
         self.process.wait()
         for fd in (self._read, self._write):
             os.close(fd)
