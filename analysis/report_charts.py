@@ -23,6 +23,7 @@ from stream.plots import running_average
 from stream.wording import TIMES
 
 TASKS_LEARNED = "tasks learned"
+MOST_BANDS = 8  # methods; bands of more hide each other
 BARS = {"type": "data", "thickness": 1, "width": 3}  # error bars
 
 
@@ -32,20 +33,26 @@ def task_names(results: Results, limit: int = 22) -> list[str]:
     return [f"{n} {chart_text(title, limit)}" for n, title in enumerate(titles, start=1)]
 
 
+def task_axis(matrix: np.ndarray) -> dict[str, object]:
+    """Return an axis of the T tasks learned, with whole numbers."""
+    return {"range": [0.5, len(matrix) + 0.5], "dtick": max(1, len(matrix) // 5), "tick0": 0}
+
+
 def average_chart(methods: Sequence[Method]) -> Chart:
     """The average over the tasks learned so far, with one sample deviation over seeds."""
-    data = []
+    data, has_bands = [], len(methods) <= MOST_BANDS
     for method in methods:
         averages = np.array([running_average(run.results) for run in method.counted])  # n x T
         x, mean, sd = range(1, averages.shape[1] + 1), averages.mean(axis=0), spread(averages)
-        if len(averages) > 1:
+        if len(averages) > 1 and has_bands:
             data.append(_band(method, mean, sd))
         text = numbers(sd, 100)
         after = "%{fullData.name}<br>after %{x} tasks: %{y:.1f}"
         hover = after + (" ± %{customdata:.1f}" if len(averages) > 1 else "") + "<extra></extra>"
         data.append(line(method, x, numbers(mean, 100), customdata=text, hovertemplate=hover))
-    note = "Mean of the scores on all tasks learned so far. Bands: one sample deviation over seeds."
-    axes = layout(TASKS_LEARNED, "average score (%)")
+    note = "Mean of the scores on all tasks learned so far, over seeds. "
+    note += f"{'Bands' if has_bands else 'Numbers after ±'}: one sample deviation over seeds."
+    axes = layout(TASKS_LEARNED, "average score (%)", xaxis=task_axis(methods[0].matrix))
     return Chart("average", "Average over the stream", note, figure(data, axes))
 
 
@@ -92,7 +99,7 @@ def forgetting_chart(methods: Sequence[Method], results: Results) -> Chart:
     axes["xaxis"] |= {"zeroline": True, "zerolinecolor": INK}
     axes["yaxis"] |= {"tickvals": list(range(len(names))), "ticktext": names}
     axes["yaxis"] |= {"range": [len(names) - 0.4, -0.6], "tickfont": {"size": 11}}
-    height = 110 + 24 * len(names)
+    height = 110 + max(24, 5 * len(methods)) * len(names)
     return Chart("forgetting", "Forgetting by task", note, figure(data, axes), height=height)
 
 
@@ -111,6 +118,7 @@ def growth_chart(methods: Sequence[Method], results: Results) -> Chart:
         "first seed. Dashed grey: one fine-tuned copy a task."
     )
     axes = layout(TASKS_LEARNED, f"stored ({TIMES} encoder, log)", yaxis={"type": "log"})
+    axes["xaxis"] |= task_axis(methods[0].matrix)
     axes["yaxis"] |= log_ticks([value for trace in data for value in trace.y])
     return Chart("growth", "Growth of parameters", note, figure(data, axes))
 

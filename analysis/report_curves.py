@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.report_charts import TASKS_LEARNED, task_names
+from analysis.report_charts import TASKS_LEARNED, task_axis, task_names
 from analysis.report_methods import Method, Results, spread
 from analysis.report_plot import Chart, figure, layout, line, numbers
 from analysis.report_plot import require_plotly as graph_objects
@@ -86,7 +86,7 @@ def scores_chart(methods: Sequence[Method], results: Results) -> Chart:
         ("one method, all tasks", [(f"method-{m.index}", m.label) for m in methods]),
     ]
     note = "From right after it was learned; means over seeds. Point at a line for its name."
-    axes = layout(TASKS_LEARNED, "score (%)", xaxis={"range": [0.5, len(names) + 0.5]})
+    axes = layout(TASKS_LEARNED, "score (%)", xaxis=task_axis(methods[0].matrix))
     return Chart("scores", "Score of each task over the stream", note, figure(data, axes), choices)
 
 
@@ -152,7 +152,8 @@ def probe_chart(methods: Sequence[Method], results: Results) -> Chart | None:
         "means over seeds with the same steps. A whole number on the axis is the end of a task."
     )
     note += f" Without a probe: {', '.join(without)}." if without else ""
-    axes = layout(TASKS_LEARNED, "score of the task (%)", xaxis={"dtick": 1, "tick0": 0})
+    axes = layout(TASKS_LEARNED, "score of the task (%)")
+    axes["xaxis"] |= {"dtick": max(1, len(results["order"]) // 10), "tick0": 0}
     choices = [("task", _task_choices(results))]
     return Chart("probe", "Stability gap", note, figure(data, axes), choices, height=380)
 

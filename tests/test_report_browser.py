@@ -60,7 +60,7 @@ def test_it_opens_without_error_request_and_overflow(
     chromium.open(page, *size, is_phone=is_phone)
     draw_all(chromium)
     charts = chromium.run("document.querySelectorAll('.chart').length")
-    drawn = "[...document.querySelectorAll('.chart')].filter(e => e.querySelector('svg .plot'))"
+    drawn = "[...document.querySelectorAll('.chart')].filter(e => e.querySelector('.main-svg .xy'))"
     assert chromium.run(f"{drawn}.length") == charts == 11
     widths = "[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]"
     assert chromium.run(widths) == [size[0]] * 3
