@@ -1,4 +1,4 @@
-"""The command line of analysis: python -m analysis compare|figures|spans."""
+"""The command line of analysis: python -m analysis compare|figures|report|spans."""
 
 import argparse
 import os
@@ -13,6 +13,8 @@ from analysis.comparable import largest_comparable
 from analysis.compare import comparison_csv, comparison_sheet, difference_csv
 from analysis.figures import TOGETHER, write_figures
 from analysis.paired import choose_method, difference_sheet
+from analysis.report import write_report
+from analysis.report_plot import require_plotly
 from analysis.sheet import latex, markdown, show
 from stream.errors import UserError
 
@@ -25,11 +27,12 @@ def build_parser() -> argparse.ArgumentParser:
     """The commands and their options; each sets ``execute``, which `main` calls."""
     parser = argparse.ArgumentParser(
         prog="python -m analysis",
-        description="Read run folders: compare runs in a table, draw their figures.",
+        description="Read run folders: compare runs in a table, draw their figures, report them.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_compare(commands)
     _add_figures(commands)
+    _add_report(commands)
     spans.add_command(commands)
     return parser
 
@@ -89,6 +92,22 @@ def _add_figures(commands: Any) -> None:
     _add_runs(figures)
 
 
+def _add_report(commands: Any) -> None:
+    report = commands.add_parser(
+        "report",
+        help="one HTML file about all runs, readable without a network",
+        description="Write one HTML file: numbers over seeds, matrices with a slider, scores over "
+        "the stream, forgetting, growth, cost, learning curves, tasks, data, settings. Of runs of "
+        "several streams the largest group is reported, each other run is named.",
+        epilog=EPILOG,
+    )
+    report.add_argument(
+        "--out", type=Path, metavar="FILE.html", required=True, help="file to write"
+    )
+    report.set_defaults(execute=report_runs)
+    _add_runs(report)
+
+
 def _add_runs(command: Any) -> None:
     what = "a run folder, or a folder that is searched for runs"
     command.add_argument("runs", type=Path, nargs="+", metavar="RUN", help=what)
@@ -99,8 +118,8 @@ def complain(message: str) -> None:
     print(f"analysis: {message}", file=sys.stderr)
 
 
-def load_runs(paths: Sequence[Path]) -> tuple[list[Run], bool]:
-    """Load runs, naming what is broken; return them, and whether all could be used.
+def load_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
+    """Load runs, naming what is broken; return them, and a line for each that is.
 
     Raises:
         UserError: there is no usable run.
@@ -110,12 +129,12 @@ def load_runs(paths: Sequence[Path]) -> tuple[list[Run], bool]:
         complain(problem)
     if not runs:
         raise UserError("no usable run")
-    return runs, not problems
+    return runs, problems
 
 
 def compare_runs(arguments: argparse.Namespace) -> int:
     """Print the table; write what is wanted; return the exit code."""
-    runs, whole = load_runs(arguments.runs)
+    runs, problems = load_runs(arguments.runs)
     runs, left_out = largest_comparable(runs)
     for line in left_out:
         complain(line)
@@ -133,7 +152,7 @@ def compare_runs(arguments: argparse.Namespace) -> int:
         write_text(arguments.markdown, "\n".join(map(markdown, sheets)))
     if arguments.latex is not None:
         write_text(arguments.latex, "\n".join(map(latex, sheets)))
-    return 0 if whole and not left_out else SOME_LEFT_OUT
+    return SOME_LEFT_OUT if problems or left_out else 0
 
 
 def write_text(path: Path, text: str) -> None:
@@ -146,7 +165,7 @@ def write_text(path: Path, text: str) -> None:
 
 def draw_runs(arguments: argparse.Namespace) -> int:
     """Write the figures and name them; return the exit code."""
-    runs, whole = load_runs(arguments.runs)
+    runs, problems = load_runs(arguments.runs)
     only = arguments.only.split(",") if arguments.only else []
     drawn = write_figures(runs, arguments.out, only=only, setting=arguments.x)
     for line in [*drawn.notes, *drawn.left_out]:
@@ -155,7 +174,18 @@ def draw_runs(arguments: argparse.Namespace) -> int:
         print("\n".join(map(str, drawn.paths)))
     else:
         raise UserError("nothing to draw")
-    return 0 if whole and not drawn.left_out else SOME_LEFT_OUT
+    return SOME_LEFT_OUT if problems or drawn.left_out else 0
+
+
+def report_runs(arguments: argparse.Namespace) -> int:
+    """Write the report and name it; return the exit code."""
+    require_plotly()
+    runs, problems = load_runs(arguments.runs)
+    left_out = write_report(runs, problems, arguments.out)
+    for line in left_out:
+        complain(line)
+    print(arguments.out)
+    return SOME_LEFT_OUT if problems or left_out else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
