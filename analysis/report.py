@@ -15,7 +15,6 @@ from markupsafe import Markup
 from analysis.collect import Run
 from analysis.comparable import largest_comparable
 from analysis.report_charts import average_chart, cost_charts, forgetting_chart, growth_chart
-from analysis.report_command import command
 from analysis.report_curves import loss_chart, matrix_charts, probe_chart, scores_chart
 from analysis.report_facts import data_facts, run_table, settings_table, shared_settings, versions
 from analysis.report_methods import Method, Results, build_methods
@@ -63,6 +62,9 @@ def render(runs: Sequence[Run], problems: Sequence[str] = ()) -> str:
     matrices = matrix_charts(methods, results)
     sections = _sections(methods, results)
     charts = [*matrices, *(chart for _, _, members, _ in sections for chart in members)]
+    # Brings the configuration's schema along, which no other command needs.
+    from analysis.report_command import command
+
     environment = Environment(
         loader=PackageLoader("analysis", PAGE),
         autoescape=True,
