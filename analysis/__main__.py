@@ -1,4 +1,4 @@
-"""The command line of analysis: python -m analysis compare|figures|report|spans."""
+"""The command line of analysis: python -m analysis compare|figures|report|spans|verify."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis import spans
+from analysis import spans, verify
 from analysis.collect import Run, collect
 from analysis.comparable import largest_comparable
 from analysis.compare import comparison_csv, comparison_sheet, difference_csv
@@ -34,6 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_figures(commands)
     _add_report(commands)
     spans.add_command(commands)
+    verify.add_command(commands)
     return parser
 
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ class CheckpointStore:
         digests = dict(unchanged or {})
         for name, tensors in groups.items():
             digests[name] = self._write_object(tensors)
-        generation = max(self._generations(), default=0) + 1
+        generation = max(self.generations(), default=0) + 1
         content = {"schema": SCHEMA, "groups": digests, "state": state}
         text = json.dumps(content, allow_nan=False, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -98,7 +98,7 @@ class CheckpointStore:
             UserError: there are checkpoints, and none is whole.
         """
         problems = []
-        for generation in sorted(self._generations(), reverse=True):
+        for generation in reversed(self.generations()):
             try:
                 found = self.read(generation)
             except BrokenCheckpointError as error:
@@ -160,9 +160,9 @@ class CheckpointStore:
 
     def _collect_garbage(self, newest: Checkpoint) -> None:
         """Remove all but the last generations, and files that none of them names."""
-        kept = sorted(self._generations())[-KEPT:]
+        kept = self.generations()[-KEPT:]
         used = set(newest.groups.values())
-        for generation in set(self._generations()) - set(kept):
+        for generation in set(self.generations()) - set(kept):
             self._manifest(generation).unlink(missing_ok=True)
         for generation in kept[:-1]:
             try:
@@ -173,10 +173,10 @@ class CheckpointStore:
             if path.stem not in used:
                 path.unlink(missing_ok=True)
 
-    def _generations(self) -> Iterable[int]:
-        """Return the generations that have a manifest."""
+    def generations(self) -> list[int]:
+        """Return the generations that have a manifest, oldest first."""
         names = (path.stem.partition("-")[2] for path in self._folder.glob("manifest-*.json"))
-        return [int(name) for name in names if name.isdigit()]
+        return sorted(int(name) for name in names if name.isdigit())
 
     def _manifest(self, generation: int) -> Path:
         return self._folder / f"manifest-{generation}.json"

@@ -26,13 +26,16 @@ class Reopened:
     tasks: list[Task]
 
 
-def reopen(folder: Path, names: Sequence[str], device: str = "auto") -> Reopened:
+def reopen(
+    folder: Path, names: Sequence[str], device: str = "auto", *, same_data: bool = True
+) -> Reopened:
     """Open a run and load the weights of some of its tasks.
 
     Args:
         folder: a run folder with its checkpoint.
         names: the tasks to load.
         device: where to serve them.
+        same_data: refuse data that are not those of the run.
 
     Raises:
         UserError: no such run, task or weights, or data that are not those of the run.
@@ -44,7 +47,8 @@ def reopen(folder: Path, names: Sequence[str], device: str = "auto") -> Reopened
             raise unknown("task of this run", name, results["order"])
     parts = assemble(config)
     now, then = data_hash(parts.tasks), results["data"]["hash"]
-    require(now == then, f"the data changed since the run {folder}: hash {now}, recorded {then}")
+    same = now == then or not same_data
+    require(same, f"the data changed since the run {folder}: hash {now}, recorded {then}")
     tasks = [task for task in parts.tasks if task.name in names]
     store = CheckpointStore(folder)
     found = store.latest()

@@ -1,0 +1,73 @@
+"""``python -m analysis verify RUN``: whether a finished run's files still prove what it recorded.
+
+Serves the run again, so it needs torch.
+"""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from stream.wording import count
+
+if TYPE_CHECKING:
+    from stream.verify import Check
+
+DIFFERENT = 1
+CELL = 120
+
+
+def add_command(commands: Any) -> None:
+    """Add ``verify`` to the command line of analysis."""
+    command = commands.add_parser(
+        "verify",
+        help="prove a run again from its files: digests, scores, counts, metrics",
+        description="Check the files of a run against their digests, evaluate every learned task "
+        "again, and compare digests, scores, parameter counts, fingerprints and metrics with what "
+        "was recorded. Exit code 0 if all agree, 1 on any difference, 2 if there is no such run.",
+    )
+    command.add_argument("run", type=Path, metavar="RUN", help="the folder of one run")
+    command.add_argument(
+        "--device", default="auto", help="cpu, cuda or auto; digests hold on the run's own device"
+    )
+    command.set_defaults(execute=verify_run)
+
+
+def verify_run(arguments: argparse.Namespace) -> int:
+    """Print the checks as a table; return the exit code.
+
+    Raises:
+        UserError: no such run, or data that cannot be read.
+    """
+    from stream.verify import verify
+
+    console = Console()
+    with console.status("verifying", spinner="line"):
+        checks = list(verify(arguments.run, arguments.device))
+    console.print(check_table(checks))
+    wrong = sum(not check.ok for check in checks)
+    verdict = f"{count(wrong, 'check')} of {len(checks)} failed" if wrong else "all agree"
+    console.print(f"{count(len(checks), 'check')}: {verdict}", highlight=False)
+    return DIFFERENT if wrong else 0
+
+
+def check_table(checks: "list[Check]") -> Table:
+    """Return the checks, those that failed in red."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in ("check", "recorded", "found", ""):
+        table.add_column(name, overflow="fold")
+    for check in checks:
+        row = (check.what, check.expected, check.found, "ok" if check.ok else "DIFFERENT")
+        style = "" if check.ok else "bold red"
+        table.add_row(*(Text(_visible(cell), style=style) for cell in row))
+    return table
+
+
+def _visible(text: str) -> str:
+    """Return text without control and bidirectional characters, cut to what a cell can hold."""
+    shown = "".join(letter if letter.isprintable() else "\\" + hex(ord(letter)) for letter in text)
+    return shown if len(shown) <= CELL else shown[:CELL] + "…"

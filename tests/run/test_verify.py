@@ -1,0 +1,110 @@
+"""``analysis verify``: agrees with an honest run, and finds every byte that was changed."""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.__main__ import main
+from tests.run.test_command_line import ENVIRONMENT, ROOT, run
+
+CSV = "text;label\n" + "".join(
+    f"row {i} is {'good' if i % 2 else 'bad'};{i % 2}\n" for i in range(90)
+)
+YAML = """
+files:
+  folder: .
+  splits: {all: mine.csv}
+  text: [text]
+  label: label
+title: mine
+kind: single
+labels: ["0", "1"]
+metric: accuracy
+source: made for a test
+"""
+
+
+@pytest.fixture(scope="module", params=["adapter", "finetune"])
+def honest(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("honest") / "run"
+    given = ("task=[stsb,cola]", "count_flops=true", "probe.every=3", f"learner={request.param}")
+    code, _, err = run(folder.parent, *given, f"hydra.run.dir={folder}")
+    assert (code, err) == (0, "")
+    return folder
+
+
+def test_an_honest_run_agrees(honest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(honest), "--device", "cpu"]) == 0
+    out = capsys.readouterr().out
+    assert "all agree" in out
+    assert "DIFFERENT" not in out
+
+
+def test_a_flipped_bit_is_found_in_every_file(
+    honest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = random.Random(0)
+    files = sorted(p for p in honest.rglob("*") if p.is_file() and "checkpoint" in p.parts)
+    assert len(files) >= 5
+    for path in [*files, *[honest / "results.json"] * 6]:
+        copy = Path(shutil.copytree(honest, tmp_path / "copy"))
+        target = copy / path.relative_to(honest)
+        data = bytearray(target.read_bytes())
+        data[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
+        target.write_bytes(data)
+        assert main(["verify", str(copy), "--device", "cpu"]) != 0, path
+        shutil.rmtree(copy)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "named"),
+    [
+        (("cells", 1, 0, "score"), 0.9, "matrix, computed again"),
+        (("cells", 1, 0, "digest"), "0" * 64, "stsb: digest, last row"),
+        (("metrics", "forgetting"), 0.5, "metrics, computed again"),
+        (("ledger", "tasks", 1, "stored_parameters"), 5, "stored parameters"),
+        (("fingerprints", "cola"), "0" * 64, "cola: fingerprint"),
+        (("losses", "cola", 2), 0.1, "what the checkpoint holds"),
+    ],
+)
+def test_a_changed_record_is_found_by_what_was_changed(
+    honest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], keys, value, named: str
+) -> None:
+    copy = Path(shutil.copytree(honest, tmp_path / "copy"))
+    results = json.loads((copy / "results.json").read_text())
+    node = results
+    for key in keys[:-1]:
+        node = node[key]
+    node[keys[-1]] = value
+    (copy / "results.json").write_text(json.dumps(results))
+    assert main(["verify", str(copy), "--device", "cpu"]) == 1
+    lines = " ".join(capsys.readouterr().out.split())
+    assert all(word in lines for word in named.split())
+    assert "DIFFERENT" in lines
+
+
+def test_changed_data_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.csv").write_text(CSV)
+    (tmp_path / "my/task").mkdir(parents=True)
+    indented = "".join(f"  {line}\n" for line in YAML.strip().splitlines())
+    (tmp_path / "my/task/mine.yaml").write_text(f"mine:\n{indented}")
+    folder = tmp_path / "run"
+    given = ["--config-dir", "my", "task=[mine]", "data=files", f"data.root={tmp_path}"]
+    given += ["backbone=tiny", "tracking=none", "device=cpu", "training.min_steps=4"]
+    command = [sys.executable, str(ROOT / "run_stream.py"), *given, f"hydra.run.dir={folder}"]
+    subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, check=True, stdout=subprocess.DEVNULL)
+    assert main(["verify", str(folder), "--device", "cpu"]) == 0
+    (tmp_path / "mine.csv").write_text(CSV.replace("row 7 is", "row 7 was"))
+    assert main(["verify", str(folder), "--device", "cpu"]) == 1
+    assert "data, computed again" in " ".join(capsys.readouterr().out.split())
+
+
+def test_no_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(tmp_path / "nothing")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
