@@ -27,12 +27,14 @@ class Parts:
     learner: Learner
     ledger: Ledger
     device: torch.device
+    text_encoder: TextEncoder
 
 
 def assemble(
     config: RunConfig,
     on_task: Callable[[str], None] = lambda name: None,
     on_backbone: Callable[[str], None] = lambda name: None,
+    tasks: Sequence[Task] | None = None,
 ) -> Parts:
     """Build the parts of a run.
 
@@ -40,6 +42,7 @@ def assemble(
         config: the whole configuration; ``config.learner`` is the learner.
         on_task: called with the name of each task before it is read.
         on_backbone: called with the encoder's name before it is loaded.
+        tasks: taken instead of those of the configuration, whose data are not read then.
 
     Raises:
         UserError: something asked for is not there or makes no sense.
@@ -51,14 +54,16 @@ def assemble(
         cache_folder(config.cache),
         revision=config.backbone.revision,
     )
-    tasks, leaks = build_tasks(config, text_encoder, on_task)
+    leaks: Sequence[Leak] = ()
+    if tasks is None:
+        tasks, leaks = build_tasks(config, text_encoder, on_task)
     on_backbone(config.backbone.name)
     encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
     ledger = Ledger(encoder.num_parameters(), encoder.num_layer_parameters())
     model = TaskModel(encoder.to(device), config.seed)
     learner: Learner = config.learner
     learner.begin_stream(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
-    return Parts(tasks, leaks, learner, ledger, device)
+    return Parts(tasks, leaks, learner, ledger, device, text_encoder)
 
 
 def pick_device(name: str) -> torch.device:

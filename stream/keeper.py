@@ -120,9 +120,16 @@ def _group(task: Task) -> str:
 
 
 def load_tasks(
-    store: CheckpointStore, checkpoint: Checkpoint, parts: Parts, tasks: Sequence[Task]
+    store: CheckpointStore,
+    checkpoint: Checkpoint,
+    parts: Parts,
+    tasks: Sequence[Task],
+    *,
+    serve_only: bool = False,
 ) -> None:
     """Give a learner that has just begun what it had learned of ``tasks``.
+
+    With ``serve_only`` no row of them is needed, and nothing more can be learned.
 
     Raises:
         UserError: a task that was not learned, or tensors that do not fit the learner.
@@ -132,7 +139,11 @@ def load_tasks(
         for task in tasks:
             if _group(task) not in checkpoint.groups:
                 raise UserError(f"task {task.name!r} was not learned in this run")
-            learner.restore(task, store.load(checkpoint, _group(task)))
+            owned = store.load(checkpoint, _group(task))
+            if serve_only:
+                learner.adopt(task, owned)
+            else:
+                learner.restore(task, owned)
         learner.restore_shared(parts.tasks, store.load(checkpoint, "shared"))
     except BrokenCheckpointError as error:
         raise UserError(first_line(error)) from error

@@ -173,7 +173,11 @@ class Learner:
         return {**owned, **self.model.head_state(task)}
 
     def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
-        """Take the `owned_state` of a learned task, as if it had been learned now.
+        """Go on after a task that was learned before: `adopt` it, and whatever else is kept."""
+        self.adopt(task, owned)
+
+    def adopt(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
+        """Take the `owned_state` of a learned task, to serve it; reads none of its rows.
 
         Raises:
             KeyError, ValueError: a tensor is missing or has another shape.
@@ -185,7 +189,8 @@ class Learner:
             odd = sorted(working.keys() ^ owned.keys())
             raise KeyError(f"{len(odd)} names differ, the first is {odd[0]}")
         _copy(owned, working)
-        self.end_task(task)
+        self.bank.store(task.name)
+        self.learned.append(task)
 
     def shared_state(self) -> dict[str, torch.Tensor]:
         """Return what learning changed and no single task owns, by its name in the model."""

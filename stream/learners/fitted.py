@@ -102,7 +102,7 @@ class Fitted(Learner):
         """Return the fitted tensors of a task: there are no others."""
         return self._states[task]
 
-    def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
+    def adopt(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
         """Take the fitted tensors of a task."""
         self._states[task.name] = dict(owned)
         self.learned.append(task)

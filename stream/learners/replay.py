@@ -7,7 +7,7 @@ N_i ** alpha, N_i the training rows of task i: alpha 0 ``uniform``, 1 ``proporti
 Murray 2019, arXiv 1902.02671, section 3.2), here within each task of the stream.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +94,11 @@ class Replay(Learner):
     def end_task(self, task: Task) -> None:
         """Remember examples of the task."""
         super().end_task(task)
+        self._memory.remember(task)
+
+    def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
+        """Adopt a task and remember its examples again: the sample depends on names alone."""
+        super().restore(task, owned)
         self._memory.remember(task)
 
     def buffer(self) -> ReplayMemory:

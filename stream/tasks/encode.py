@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,12 @@ class TextEncoder:
         is_class = rows.labels.dtype == np.int64
         labels = rows.labels if is_class else rows.labels.astype(np.float32)
         return Split(**arrays, labels=labels, truncated=facts["truncated"])
+
+    def encode_now(self, texts: Sequence[tuple[str, ...]]) -> Split:
+        """Encode texts without labels (all 0), and without the cache."""
+        rows = Rows(tuple(texts), np.zeros(len(texts), np.int64))
+        arrays, truncated = self._encode(rows)
+        return Split(**arrays, labels=rows.labels, truncated=truncated)
 
     def _write(self, folder: Path, rows: Rows) -> None:
         """Encode and write one split, whole or not at all."""

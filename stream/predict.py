@@ -1,0 +1,155 @@
+"""Serves any learned task of a run: ``python -m stream.predict RUN --task sst2 < texts``.
+
+One text a line, the two texts of a pair apart by a tab. The data of the run are not needed.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from scipy.special import softmax
+
+from stream.assembly import assemble
+from stream.checkpoint import CheckpointStore
+from stream.errors import UserError, require, unknown
+from stream.evaluation import logits_of
+from stream.keeper import load_tasks
+from stream.results import FILE_NAME
+from stream.resume import read_record, recorded_config
+from stream.tasks.task import Task
+
+EXIT_USER = 2
+SPLIT = "served"
+Text = str | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The answer for one text: a label with the probability of each, or the score of a regression.
+
+    Attributes:
+        label: the most probable label; None for regression.
+        probabilities: by label, their sum is 1; empty for regression.
+        score: the predicted score; None for classes.
+    """
+
+    label: str | None
+    probabilities: dict[str, float]
+    score: float | None
+
+
+class Service:
+    """Learned tasks of one run, ready for texts.
+
+    >>> service = Service(Path("runs/..."))                    # doctest: +SKIP
+    >>> service.predict("sst2", ["a fine film"])[0].label      # doctest: +SKIP
+    'positive'
+    """
+
+    def __init__(self, folder: Path, device: str = "auto"):
+        """Load encoder and checkpoint.
+
+        Raises:
+            UserError: no run there, or none that kept a checkpoint.
+        """
+        results = read_record(folder / FILE_NAME)
+        config = replace(recorded_config(results), device=device)
+        tasks = [Task(name, config.task[name], {}, {}) for name in results["order"]]
+        parts = assemble(config, tasks=tasks)
+        store = CheckpointStore(folder)
+        found = store.latest()
+        if found is None:
+            raise UserError(f"{folder} has no checkpoint: the run kept none")
+        learned = [task for task in tasks if f"task/{task.name}" in found.groups]
+        load_tasks(store, found, parts, learned, serve_only=True)
+        self._parts = parts
+        self._batch_tokens = config.evaluation.batch_tokens
+        self.tasks = {task.name: task for task in learned}
+
+    def logits(self, task: str, texts: Sequence[Text]) -> np.ndarray:
+        """Return the logits, float32 [N, K]: those of the matrix, for the same texts.
+
+        Raises:
+            UserError: a task that was not learned, no text, or a pair where one text is meant.
+        """
+        if task not in self.tasks:
+            raise unknown("learned task", task, self.tasks)
+        require(len(texts) > 0, f"no text to predict {task!r} for")
+        wanted = 1 if self.tasks[task].spec.kind == "single" else 2
+        rows = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
+        odd = next((number for number, row in enumerate(rows, 1) if len(row) != wanted), None)
+        require(
+            odd is None,
+            f"text {odd}: task {task!r} takes {wanted} text(s) a row"
+            + (", apart by a tab" if wanted == 2 else ""),
+        )
+        split = self._parts.text_encoder.encode_now(rows)
+        served = replace(self.tasks[task], splits={SPLIT: split})
+        learner, device = self._parts.learner, self._parts.device
+        return logits_of(learner, [served], SPLIT, self._batch_tokens, device)[0]
+
+    def predict(self, task: str, texts: Sequence[Text]) -> list[Prediction]:
+        """Return the answer for each text.
+
+        Raises:
+            UserError: as `logits`.
+        """
+        logits = self.logits(task, texts)
+        labels = self.tasks[task].spec.labels
+        if labels is None:
+            return [Prediction(None, {}, float(row[0])) for row in logits]
+        answers = []
+        for row in softmax(logits.astype(np.float64), axis=1).tolist():
+            by_label = dict(zip(labels, row, strict=True))
+            answers.append(Prediction(max(by_label, key=by_label.__getitem__), by_label, None))
+        return answers
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read texts from standard input, print an answer a line; 2 after a mistake of the user."""
+    parser = argparse.ArgumentParser(prog="python -m stream.predict", description=__doc__)
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder with its checkpoint")
+    parser.add_argument("--task", required=True, help="a task that the run has learned")
+    parser.add_argument("--json", action="store_true", help="print JSON, probabilities included")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    given = parser.parse_args(arguments)
+    try:
+        texts = _read_texts(sys.stdin.read())
+        for answer in Service(given.run, given.device).predict(given.task, texts):
+            print(_as_json(answer) if given.json else _as_text(answer))
+    except UserError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return EXIT_USER
+    return 0
+
+
+def _read_texts(text: str) -> list[Text]:
+    """Return the rows of standard input; a tab makes a pair."""
+    rows: list[Text] = []
+    for line in text.splitlines():
+        first, tab, second = line.partition("\t")
+        rows.append((first, second) if tab else line)
+    return rows
+
+
+def _as_json(answer: Prediction) -> str:
+    """Return one line of JSON."""
+    if answer.score is not None:
+        return json.dumps({"score": answer.score})
+    return json.dumps({"label": answer.label, "probabilities": answer.probabilities})
+
+
+def _as_text(answer: Prediction) -> str:
+    """Return the label or the score; letters that would move a terminal's cursor are escaped."""
+    if answer.score is not None:
+        return f"{answer.score:.3f}"
+    label = str(answer.label)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in label)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
