@@ -66,6 +66,13 @@ class Keeper:
         if learner.promises_memory:
             self._stored = {n: d for n, d in written.groups.items() if n.startswith("task/")}
 
+    def added_tasks(self) -> list[Task]:
+        """Return the tasks that the last whole checkpoint does not know."""
+        found = self._store.latest()
+        if found is None:
+            return []
+        return [t for t in self.parts.tasks if t.name not in found.state["results"]["order"]]
+
     def restore(self) -> TrainingState | None:
         """Go back to the last whole checkpoint.
 

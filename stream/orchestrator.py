@@ -1,6 +1,7 @@
 """The stream: learn task k, score tasks 1..k, account, write, show; then the next task."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,13 @@ def _run(
     record = Record(config, parts.tasks, parts.leaks, str(parts.device), matrix, parts.ledger)
     keeper = Keeper(folder, config.checkpoint, parts, record, stop)
     stream = _Stream(config, parts, record, display, keeper)
-    training = keeper.restore() if resume else None
+    training = None
+    if resume:
+        # Tasks that are new since then get their baseline before anything learned comes back.
+        added = stream.untrained_scores(keeper.added_tasks()) if config.evaluation.baseline else []
+        training = keeper.restore()
+        if record.baseline is not None:
+            record.baseline += added
     first = record.matrix.rows_done()
     record.timing.prepare_s += time.perf_counter() - started
     record.status = "partial"
@@ -121,11 +128,14 @@ class _Stream:
 
     def score_untrained(self) -> None:
         """Score the untrained learner on every task."""
-        tasks = self._record.tasks
+        self._record.baseline = self.untrained_scores(self._record.tasks)
+
+    def untrained_scores(self, tasks: Sequence[Task]) -> list[float]:
+        """Return the scores of the untrained learner."""
         self._display.stage("scoring the untrained learner")
         cells = [self._measure(task) for task in tasks]
-        self._record.baseline = [cell.score for cell in cells]
-        self._record.timing.baseline_s = sum(cell.seconds for cell in cells)
+        self._record.timing.baseline_s += sum(cell.seconds for cell in cells)
+        return [cell.score for cell in cells]
 
     def learn(self, index: int, resumed: TrainingState | None) -> None:
         """Let the learner learn task ``index``, or what is left of it."""

@@ -21,7 +21,7 @@ from analysis.report_curves import loss_chart, matrix_charts, probe_chart
 from analysis.report_facts import run_table, settings_table
 from analysis.report_methods import build_methods
 from analysis.report_tables import headline_table, task_table
-from analysis.report_text import chart_text, visible
+from analysis.report_text import chart_text, script_json, visible
 from stream.composition import compose_run
 from stream.wording import DASH, MINUS
 from tests.made_runs import BASE, MATRIX, METRICS, ORDER, results_of, write
@@ -218,6 +218,12 @@ def test_text_with_a_meaning_for_plotly_loses_it() -> None:
     assert visible("a\nb\u2066c") == "a\\nb\\u2066c"
     assert visible("é 漢 שלום") == "é 漢 שלום"
     assert len(visible("x" * 999, 50)) == 50
+
+
+def test_json_in_the_page_cannot_end_its_element() -> None:
+    text = script_json({"</script>": "<!-- & \u2028"})
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == {"</script>": "<!-- & \u2028"}
 
 
 def test_generated_data_are_said_loudly() -> None:
