@@ -66,7 +66,8 @@ class CheckpointStore:
         Raises:
             OSError: the disk is full or cannot be written; the generations before are untouched.
         """
-        self._objects.mkdir(parents=True, exist_ok=True)
+        for folder in (self._folder, self._objects):  # a run folder that vanished stays away
+            folder.mkdir(exist_ok=True)
         digests = dict(unchanged or {})
         for name, tensors in groups.items():
             digests[name] = self._write_object(tensors)
@@ -80,12 +81,12 @@ class CheckpointStore:
         return checkpoint
 
     def _write_object(self, tensors: Mapping[str, torch.Tensor]) -> str:
-        """Write a group unless it is there; return its digest."""
+        """Write a group unless it is there, whole; return its digest."""
         plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         data = save(plain)
         digest = hashlib.sha256(data).hexdigest()
         path = self._object(digest)
-        if not (path.exists() and path.stat().st_size == len(data)):
+        if not (path.exists() and path.read_bytes() == data):
             write_durably(path, data)
         return digest
 
@@ -159,16 +160,17 @@ class CheckpointStore:
         return data
 
     def _collect_garbage(self, newest: Checkpoint) -> None:
-        """Remove all but the last generations, and files that none of them names."""
-        kept = self.generations()[-KEPT:]
-        used = set(newest.groups.values())
-        for generation in set(self.generations()) - set(kept):
-            self._manifest(generation).unlink(missing_ok=True)
-        for generation in kept[:-1]:
+        """Remove all but the last whole generations, and files that none of them names."""
+        kept = {newest.generation: newest}
+        for generation in reversed(self.generations()):
             try:
-                used |= set(self._read_manifest(generation).groups.values())
+                if len(kept) < KEPT and generation not in kept:
+                    kept[generation] = self._read_manifest(generation)
             except BrokenCheckpointError:
-                continue
+                continue  # torn, so that it does not count as one to fall back to
+        for generation in set(self.generations()) - kept.keys():
+            self._manifest(generation).unlink(missing_ok=True)
+        used = {digest for checkpoint in kept.values() for digest in checkpoint.groups.values()}
         for path in self._objects.iterdir():
             if path.stem not in used:
                 path.unlink(missing_ok=True)

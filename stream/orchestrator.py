@@ -88,8 +88,8 @@ def _run(
         stream.learn(index, training if index == first else None)
         stream.score_row(index)
         stream.account(index)
+        keeper.save()  # first: results.json is never ahead of what can be gone on from
         results = record.write(folder)
-        keeper.save()
         tracker.row(index, results)
         display.row(index, results)
     record.status = "complete"
