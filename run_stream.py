@@ -51,7 +51,8 @@ def job(composed: DictConfig) -> float | None:
         if resume:
             given = [override.partition("=")[0] for override in hydra_config.overrides.task]
             config = resumed_config(folder, config, given)
-        return _run(folder, config, resume)
+        with one_writer(folder):
+            return _run(folder, config, resume)
     except (UserError, TrainingDivergedError, IsolationError) as error:
         code = EXIT_USER if isinstance(error, UserError) else EXIT_FAILED
         _stop(f"{_one_line(error)}{_kept(folder)}", code)
@@ -62,19 +63,18 @@ def job(composed: DictConfig) -> float | None:
 
 
 def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa: FBT001
-    """Open the display and the tracker, and run, as the only writer of the folder."""
-    with one_writer(folder):
-        used = sorted(path.name for path in folder.iterdir() if path.name != LOCK)
-        require(
-            resume or not used,
-            f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}",
-        )
-        # Jobs that run side by side share a screen: plain lines, each with its job's name.
-        aside = current_process().name != "MainProcess"
-        console = Console(force_terminal=False) if aside else Console()
-        label = folder.name if aside else ""
-        with Display(console, folder, label) as display, config.tracking as tracker:
-            results = run_stream(config, folder, tracker=tracker, display=display, resume=resume)
+    """Open the display and the tracker, and run; the caller is the only writer of the folder."""
+    used = sorted(path.name for path in folder.iterdir() if path.name != LOCK)
+    require(
+        resume or not used,
+        f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}",
+    )
+    # Jobs that run side by side share a screen: plain lines, each with its job's name.
+    aside = current_process().name != "MainProcess"
+    console = Console(force_terminal=False) if aside else Console()
+    label = folder.name if aside else ""
+    with Display(console, folder, label) as display, config.tracking as tracker:
+        results = run_stream(config, folder, tracker=tracker, display=display, resume=resume)
     return results["metrics"]["average_score"]
 
 

@@ -141,6 +141,7 @@ def check_command_line(folder: Path, arguments: Sequence[str]) -> None:
     )
     trials = list(_trials(overrides))
     if known.multirun:
+        _refuse_swept_presets(folder, overrides)
         trials += [[*trials[0], preset] for preset in _preset_values(folder, trials[0])]
     for chosen in trials:
         config, run_folder = compose_run(folder, chosen)
@@ -178,13 +179,27 @@ def _trials(overrides: Sequence[Override]) -> Iterator[list[str]]:
 
 def _preset_values(folder: Path, overrides: Sequence[str]) -> Iterator[str]:
     """Yield an override for every value that the composition itself sweeps (a preset's)."""
-    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), _complaints():
-        composed = compose(CONFIG_NAME, list(overrides), return_hydra_config=True)
     given = {text.partition("=")[0] for text in overrides}
-    for key, values in (composed.hydra.sweeper.params or {}).items():
+    for key, values in _preset_sweeps(folder, overrides).items():
         if key not in given:
             (override,) = OverridesParser.create().parse_overrides([f"{key}={values}"])
             yield from _values(override)
+
+
+def _preset_sweeps(folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that the composition itself sweeps, each with its values."""
+    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), _complaints():
+        composed = compose(CONFIG_NAME, list(overrides), return_hydra_config=True)
+    return dict(composed.hydra.sweeper.params or {})
+
+
+def _refuse_swept_presets(folder: Path, overrides: Sequence[Override]) -> None:
+    """Refuse presets that sweep by themselves among several: Hydra would drop what they sweep."""
+    fixed = [str(o.input_line) for o in overrides if not o.is_sweep_override()]
+    several = [o for o in overrides if o.key_or_group == "experiment" and o.is_sweep_override()]
+    for value in (value for override in several for value in _values(override)):
+        lost = ", ".join(_preset_sweeps(folder, [*fixed, value]))
+        require(not lost, f"{value} sweeps {lost} by itself; give it a sweep of its own")
 
 
 def _values(override: Override) -> list[str]:

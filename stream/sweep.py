@@ -18,7 +18,7 @@ from stream.checkpoint import CheckpointStore
 from stream.config import RunConfig
 from stream.errors import TrainingDivergedError, UserError, require
 from stream.results import FILE_NAME, write_json
-from stream.resume import FREE, first_difference, read_record
+from stream.resume import FREE, LOCK, first_difference, one_writer, read_record
 
 OUTCOMES, UNFINISHED = "outcomes", "unfinished"
 FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
@@ -75,16 +75,7 @@ def run_job(
     """
     outcome, score = Outcome(FINISHED), None
     try:
-        config = build()
-        done = finished_before(config, folder)
-        if done is None:
-            resume = CheckpointStore(folder).latest() is not None
-            if not resume:
-                set_aside(folder)
-            score = run(config, resume)
-        else:
-            outcome = Outcome(SKIPPED, "it finished before")
-            score = done["metrics"]["average_score"]
+        outcome, score = _run_once(build(), folder, run)
     except Exception as error:  # noqa: BLE001 - whatever it is, the other jobs go on
         outcome = Outcome(FAILED, " ".join(str(error).split()) or type(error).__name__)
         if not isinstance(error, UserError | TrainingDivergedError):
@@ -95,6 +86,27 @@ def run_job(
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, asdict(outcome))
     return score
+
+
+def _run_once(
+    config: RunConfig, folder: Path, run: Callable[[RunConfig, bool], float | None]
+) -> tuple[Outcome, float | None]:
+    """Run a job unless it finished before; return how that ended and its average score.
+
+    Raises:
+        UserError: the folder holds another configuration, or another process writes to it.
+    """
+    done = finished_before(config, folder)
+    if done is None:
+        # Before anything is moved: what looks unfinished may be running in another start.
+        with one_writer(folder):
+            done = finished_before(config, folder)  # it may have ended just now
+            if done is None:
+                resume = CheckpointStore(folder).latest() is not None
+                if not resume:
+                    set_aside(folder)
+                return Outcome(FINISHED), run(config, resume)
+    return Outcome(SKIPPED, "it finished before"), done["metrics"]["average_score"]
 
 
 def _keep_traceback(folder: Path) -> None:
@@ -125,19 +137,22 @@ def finished_before(config: RunConfig, folder: Path) -> dict[str, Any] | None:
 def set_aside(folder: Path) -> None:
     """Move what an unfinished job left to ``unfinished/`` of the sweep; nothing is deleted.
 
-    Its results.json gets another name, so that reports do not take it for a run of the sweep.
+    Its results.json gets another name, so that reports do not take it for a run of the sweep. The
+    lock stays where it is, because the caller holds it.
     """
-    if not any(folder.iterdir()):
+    left = [path for path in folder.iterdir() if path.name != LOCK]
+    if not left:
         return
     aside = folder.parent / UNFINISHED
     aside.mkdir(exist_ok=True)
     number = 1
     while (target := aside / f"{folder.name}-{number}").exists():
         number += 1
-    folder.rename(target)
+    target.mkdir()
+    for path in left:
+        path.rename(target / path.name)
     if (target / FILE_NAME).exists():
         (target / FILE_NAME).rename(target / f"unfinished-{FILE_NAME}")
-    folder.mkdir()
     print(f"{folder.name}: an unfinished run was moved to {target}", flush=True)  # noqa: T201
 
 

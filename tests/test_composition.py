@@ -126,6 +126,7 @@ def test_orders() -> None:
         (["nonsense"], "cannot read 'nonsense'"),
         (["-m", "learner=adapter,finetun"], "Did you mean 'finetune'"),
         (["-m", "learner.size=8,0"], "learner.size must be at least 1, got 0"),
+        (["-m", "experiment=smoke,fig4_sizes"], "fig4_sizes sweeps learner.size, seed by itself"),
         (["--config-dir", "/no/such/folder"], "no such folder"),
         (["training.warmup=1.5"], "training.warmup must be in"),
     ],

@@ -141,3 +141,26 @@ def test_mistakes_are_one_line_before_anything_is_written(
     assert message in err
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_second_start_leaves_a_running_job_alone(tmp_path: Path) -> None:
+    given = (*SWEEP, "task=[stsb]", "training.min_steps=100000", "checkpoint.every=1000000")
+    first = start(tmp_path, *given)
+    job = tmp_path / "runs/sweeps/s/0-adapter-s0"
+    deadline = time.monotonic() + 120
+    while not (job / "results.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    inode, aside = job.stat().st_ino, job.parent / "unfinished"
+    second = start(tmp_path, *given)
+    try:
+        while second.poll() is None and not aside.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not aside.exists()
+        assert first.poll() is None
+        assert second.poll() == 1
+    finally:
+        for process in (first, second):
+            process.send_signal(signal.SIGINT)
+        outs = [process.communicate(timeout=120)[0] for process in (first, second)]
+    assert "0-adapter-s0 failed: another process is writing to" in outs[1]
+    assert job.stat().st_ino == inode
