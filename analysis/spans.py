@@ -55,8 +55,8 @@ def remove_spans(arguments: argparse.Namespace) -> list[str]:
         UserError: no such run, task or weights.
     """
     from stream.ablation import span_scores
+    from stream.durable import write_json
     from stream.reopen import reopen
-    from stream.results import write_json
 
     key, _, names = arguments.tasks.partition("=")
     require(key == "task" and bool(names), f"expected task=NAME, got {arguments.tasks!r}")

@@ -9,7 +9,6 @@ generations are kept. Nothing here is pickled: loading runs no code.
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
+from stream.durable import write_durably
 from stream.errors import UserError, first_line
 
 LOG = logging.getLogger(__name__)
@@ -69,6 +69,9 @@ class CheckpointStore:
         for folder in (self._folder, self._objects):  # a run folder that vanished stays away
             folder.mkdir(exist_ok=True)
         digests = dict(unchanged or {})
+        for name, digest in digests.items():
+            if not self._object(digest).exists():
+                raise FileNotFoundError(f"{self._object(digest)} of {name} has vanished")
         for name, tensors in groups.items():
             digests[name] = self._write_object(tensors)
         generation = max(self.generations(), default=0) + 1
@@ -185,21 +188,3 @@ class CheckpointStore:
 
     def _object(self, digest: str) -> Path:
         return self._objects / f"{digest}.safetensors"
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """Write a file through a temporary one; after a crash it is the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

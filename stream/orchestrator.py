@@ -88,13 +88,15 @@ def _run(
         stream.learn(index, training if index == first else None)
         stream.score_row(index)
         stream.account(index)
-        keeper.save()  # first: results.json is never ahead of what can be gone on from
+        keeper.save()  # first: rows in results.json are never ahead of what can be gone on from
         results = record.write(folder)
         tracker.row(index, results)
         display.row(index, results)
     record.status = "complete"
+    # First, so that a run is complete on disk when everything is there.
+    figures = plots.write_figures(record.as_json(), folder)
     results = record.write(folder)
-    tracker.finish(results, plots.write_figures(results, folder))
+    tracker.finish(results, figures)
     display.finish(results, folder)
     return results
 

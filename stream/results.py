@@ -1,7 +1,5 @@
 """results.json, the record of a run: built from typed parts, written atomically after every row."""
 
-import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,6 +11,7 @@ from typing import Any
 import torch
 
 from stream.config import RunConfig
+from stream.durable import write_json
 from stream.flops import FlopRecord
 from stream.ledger import Ledger, LedgerRow
 from stream.matrix import ScoreMatrix
@@ -168,17 +167,6 @@ class Record:
         values = self.as_json()
         write_json(folder / FILE_NAME, values)
         return values
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write JSON without NaN through a temporary file that is renamed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(values, file, indent=1, allow_nan=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def versions() -> dict[str, str]:

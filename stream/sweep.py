@@ -16,8 +16,9 @@ from omegaconf import DictConfig
 
 from stream.checkpoint import CheckpointStore
 from stream.config import RunConfig
+from stream.durable import write_json
 from stream.errors import TrainingDivergedError, UserError, require
-from stream.results import FILE_NAME, write_json
+from stream.results import FILE_NAME
 from stream.resume import FREE, LOCK, first_difference, one_writer, read_record
 
 OUTCOMES, UNFINISHED = "outcomes", "unfinished"
