@@ -191,6 +191,7 @@ class Killing:
         self._log = root / "attempts.log"
         self._settings = (*SMALL, *CASES[name])
         self._chosen = chosen
+        self._stages: list[str] = []
         self.outcome = Outcome()
 
     def prepare(self) -> None:
@@ -221,11 +222,18 @@ class Killing:
         self.outcome.resumed += begun
         return ended(forked(self._log, arguments, prepare), seconds)
 
+    def _next_stage(self) -> str:
+        """Return where to die next: every stage once, in random order, and then again."""
+        if not self._stages:
+            self._stages = [*self._calls, TIMER]
+            self._chosen.shuffle(self._stages)
+        return self._stages.pop()
+
     def one_run(self, folder: Path, kills: int) -> None:
         """Kill one run at most ``kills`` times until it is done, and compare it."""
         outcome, code = self.outcome, -signal.SIGKILL
         while code == -signal.SIGKILL:
-            stage = self._chosen.choice([*self._calls, TIMER]) if kills > 0 else ""
+            stage = self._next_stage() if kills > 0 else ""
             seconds = self._chosen.random() * self._seconds if stage == TIMER else None
             # Early calls, so that a run is killed several times before it is done.
             number = self._chosen.randint(1, 1 + self._calls.get(stage, 1) // 3)
