@@ -176,6 +176,12 @@ def comparable(folder: Path) -> dict[str, Any]:
     return {**results, "groups": found.groups}
 
 
+def complete(folder: Path) -> bool:
+    """Whether the run is done on disk."""
+    path = folder / "results.json"
+    return path.exists() and json.loads(path.read_text(encoding="utf-8"))["status"] == "complete"
+
+
 def differences(folder: Path, whole: Path) -> Iterator[str]:
     """Yield what differs between a run that was killed and the unbroken one."""
     broken, unbroken = comparable(folder), comparable(whole)
@@ -244,6 +250,8 @@ class Killing:
             kills -= killed
             outcome.kills[stage] += killed
             outcome.anew += killed and not (folder / "results.json").exists()
+            if killed and complete(folder):
+                code = 0  # dead after the last word: there is nothing to go on with
         outcome.runs += 1
         if code != 0:
             outcome.problems.append(f"run {outcome.runs}: exit code {code}, see {self._log}")

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
 
-Shape = tuple[tuple[int, int], ...]
+Shape = tuple[tuple[str, int, int], ...]
 
 
 class Learning(Protocol):
@@ -39,7 +39,8 @@ class FlopMeter:
     @contextmanager
     def step(self, batch: Batch) -> Iterator[None]:
         """Count the forward and backward pass inside the block."""
-        shape = tuple((part.stop - part.start, part.width) for part in batch.parts)
+        # The task's name too: heads of other tasks have other sizes.
+        shape = tuple((p.task.name, p.stop - p.start, p.width) for p in batch.parts)
         if shape not in self._known:
             with FlopCounterMode(display=False) as counter:
                 yield

@@ -1,6 +1,7 @@
 """Serves any learned task of a run: ``python -m stream.predict RUN --task sst2 < texts``.
 
-One text a line, the two texts of a pair apart by a tab. The data of the run are not needed.
+One text a line, the two texts of a pair apart by a tab. The data of the run are not needed. In the
+place of the run may stand what `stream.export` wrote.
 """
 
 import argparse
@@ -13,14 +14,10 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
-from stream.assembly import assemble
-from stream.checkpoint import CheckpointStore
 from stream.errors import UserError, require, unknown
 from stream.evaluation import logits_of
-from stream.keeper import load_tasks
-from stream.results import FILE_NAME
-from stream.resume import read_record, recorded_config
-from stream.tasks.task import Task
+from stream.export import FACTS, serve_export
+from stream.reopen import serve_run
 
 EXIT_USER = 2
 SPLIT = "served"
@@ -50,25 +47,22 @@ class Service:
     'positive'
     """
 
-    def __init__(self, folder: Path, device: str = "auto"):
-        """Load encoder and checkpoint.
+    def __init__(self, folder: Path, device: str = "auto", encoder: Path | None = None):
+        """Load a run's encoder and checkpoint, or an exported task.
+
+        ``encoder`` is the folder of an exported task's encoder where it is not found by itself.
 
         Raises:
-            UserError: no run there, or none that kept a checkpoint.
+            UserError: neither is there, or a run that kept no checkpoint.
         """
-        results = read_record(folder / FILE_NAME)
-        config = replace(recorded_config(results), device=device)
-        tasks = [Task(name, config.task[name], {}, {}) for name in results["order"]]
-        parts = assemble(config, tasks=tasks)
-        store = CheckpointStore(folder)
-        found = store.latest()
-        if found is None:
-            raise UserError(f"{folder} has no checkpoint: the run kept none")
-        learned = [task for task in tasks if f"task/{task.name}" in found.groups]
-        load_tasks(store, found, parts, learned, serve_only=True)
-        self._parts = parts
-        self._batch_tokens = config.evaluation.batch_tokens
-        self.tasks = {task.name: task for task in learned}
+        if (folder / FACTS).is_file():
+            served = serve_export(folder, device, encoder)
+        else:
+            require(encoder is None, f"{folder} is no exported task; a run names its encoder")
+            served = serve_run(folder, device)
+        self._parts = served.parts
+        self._batch_tokens = served.config.evaluation.batch_tokens
+        self.tasks = served.tasks
 
     def logits(self, task: str, texts: Sequence[Text]) -> np.ndarray:
         """Return the logits, float32 [N, K]: those of the matrix, for the same texts.
@@ -112,14 +106,16 @@ class Service:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read texts from standard input, print an answer a line; 2 after a mistake of the user."""
     parser = argparse.ArgumentParser(prog="python -m stream.predict", description=__doc__)
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder with its checkpoint")
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or an exported task")
     parser.add_argument("--task", required=True, help="a task that the run has learned")
     parser.add_argument("--json", action="store_true", help="print JSON, probabilities included")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    parser.add_argument("--encoder", type=Path, help="the folder of an exported task's encoder")
     given = parser.parse_args(arguments)
     try:
         texts = _read_texts(sys.stdin.read())
-        for answer in Service(given.run, given.device).predict(given.task, texts):
+        service = Service(given.run, given.device, given.encoder)
+        for answer in service.predict(given.task, texts):
             print(_as_json(answer) if given.json else _as_text(answer))
     except UserError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)

@@ -26,6 +26,34 @@ class Reopened:
     tasks: list[Task]
 
 
+@dataclass(frozen=True)
+class Served:
+    """A learner that serves tasks without their data: configuration, parts, learned tasks."""
+
+    config: RunConfig
+    parts: Parts
+    tasks: dict[str, Task]
+
+
+def serve_run(folder: Path, device: str = "auto") -> Served:
+    """Load a run's encoder and all that it has learned, to serve it; its data are not read.
+
+    Raises:
+        UserError: no run there, or none that kept a checkpoint.
+    """
+    results = read_record(folder / FILE_NAME)
+    config = replace(recorded_config(results), device=device)
+    tasks = [Task(name, config.task[name], {}, {}) for name in results["order"]]
+    parts = assemble(config, tasks=tasks)
+    store = CheckpointStore(folder)
+    found = store.latest()
+    if found is None:
+        raise UserError(f"{folder} has no checkpoint: the run kept none")
+    learned = [task for task in tasks if f"task/{task.name}" in found.groups]
+    load_tasks(store, found, parts, learned, serve_only=True)
+    return Served(config, parts, {task.name: task for task in learned})
+
+
 def reopen(
     folder: Path, names: Sequence[str], device: str = "auto", *, same_data: bool = True
 ) -> Reopened:

@@ -76,3 +76,22 @@ def test_counting_learns_nothing() -> None:
     assert torch.equal(before, torch.random.get_rng_state())
     assert all(parameter.grad is None for parameter in run.model.parameters())
     assert run.evaluate(tasks[0]).digest == plain.evaluate(tasks[0]).digest
+
+
+def test_steps_of_equal_shapes_count_for_their_own_head() -> None:
+    few, many = made_task("few", 2), made_task("many", 5)
+    learner = Finetune()
+    Stream(learner, [few, many])
+    rows = training_rows(few, 4, 0, 0)[0]
+
+    def counted(*tasks) -> int:
+        meter = FlopMeter()
+        for task in tasks:
+            learner.model.add_head(task)
+            split = few.split("train")
+            with meter.step(batch := collate([(task, split, rows)], 0)):
+                learner.loss(batch).backward()
+        return meter.total
+
+    assert counted(few, many) == counted(few) + counted(many) == counted(many, few)
+    assert counted(few) != counted(many)

@@ -1,91 +1,27 @@
 """Going on with a run: equal to an unbroken one, and only with what cannot change results."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from benchmarks.kill import comparable
 from stream.checkpoint import CheckpointStore
 from tests.run.test_command_line import ENVIRONMENT, ROOT, run, start
 
-LONG = ("task=[stsb,cola]", "training.epochs=12", "checkpoint.every=3", "probe.every=4")
-# Runs the program and kills its own process, without any clean-up, at the N-th call of a function.
-KILLER = """
-import importlib, os, runpy, signal, sys
-sys.path.insert(0, os.path.dirname(sys.argv[3]))
-module, _, name = sys.argv[1].rpartition(":")
-owner = importlib.import_module(module)
-*path, last = name.split(".")
-for part in path:
-    owner = getattr(owner, part)
-original, left = getattr(owner, last), [int(sys.argv[2])]
-def call(*args, **kwargs):
-    left[0] -= 1
-    if left[0] == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(*args, **kwargs)
-setattr(owner, last, call)
-sys.argv = [sys.argv[3], *sys.argv[4:]]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-# Start-up, mid-step, within and after writing a checkpoint, in evaluation, within results.json.
-MOMENTS = (
-    ("stream.assembly:load_encoder", 1),
-    ("stream.attempt:Attempt.note", 8),
-    ("stream.checkpoint:os.fsync", 3),
-    ("stream.checkpoint:CheckpointStore._collect_garbage", 1),
-    ("stream.orchestrator:evaluate", 1),
-    ("stream.results:json.dump", 2),
-    ("stream.attempt:Attempt.note", 5),
-)
 
-
-def comparable(folder: Path) -> dict[str, Any]:
-    """results.json without times, and the digests of what was learned."""
-    results = json.loads((folder / "results.json").read_text())
-    results.pop("timing")
-    results["config"].pop("resume")
-    results["probe"].pop("seconds")
-    for cell in (cell for row in results["cells"] for cell in row if cell):
-        cell.pop("seconds")
-    groups = CheckpointStore(folder).latest()
-    assert groups is not None
-    return {**results, "groups": groups.groups}
-
-
-def killed(folder: Path, function: str, calls: int, *arguments: str) -> int:
-    """Run the program until it kills itself; return its exit code."""
-    program = [sys.executable, "-c", KILLER, function, str(calls)]
-    command = [*program, str(ROOT / "run_stream.py"), *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=ENVIRONMENT, check=False, capture_output=True
-    ).returncode
-
-
-@pytest.mark.parametrize(("learner", "moments"), [("adapter", MOMENTS), ("replay", MOMENTS[1:4])])
-def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not(
-    tmp_path: Path, learner: str, moments: tuple[tuple[str, int], ...]
-) -> None:
-    given = (f"learner={learner}", *LONG)
-    assert run(tmp_path, *given, "hydra.run.dir=whole")[0] == 0
-    base = ("experiment=smoke", "device=cpu", *given, "hydra.run.dir=broken")
-    for function, calls in moments:
-        begun = (tmp_path / "broken/results.json").exists()
-        if not begun:  # killed before the first record: there is nothing to go on from
-            shutil.rmtree(tmp_path / "broken", ignore_errors=True)
-        arguments = ("resume=broken",) if begun else base
-        code = killed(tmp_path, function, calls, *arguments)
-        assert code == -signal.SIGKILL, (function, calls)
-    code, _, err = run_plain(tmp_path, "resume=broken")
-    assert (code, err) == (0, "")
-    assert comparable(tmp_path / "broken") == comparable(tmp_path / "whole")
+def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.kill", "--kills", "10", "--learners", "replay"]
+    environment = {**ENVIRONMENT, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "equal" in done.stdout
 
 
 def run_plain(folder: Path, *arguments: str) -> tuple[int, str, str]:
