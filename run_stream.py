@@ -27,6 +27,7 @@ from stream.learners import LEARNERS
 from stream.orchestrator import run_stream
 from stream.results import FILE_NAME
 from stream.resume import LOCK, one_writer, read_record, resumed_config, unfinished_run
+from stream.screen import outlive_readers
 from stream.sweep import SweepReport, run_job
 from stream.tasks.sequence import DATA
 from stream.tracking import TRACKERS
@@ -53,7 +54,7 @@ def job(composed: DictConfig) -> float | None:
             config = resumed_config(folder, config, given)
         with one_writer(folder):
             return _run(folder, config, resume)
-    except (UserError, TrainingDivergedError, IsolationError) as error:
+    except (UserError, TrainingDivergedError, IsolationError, OSError) as error:
         code = EXIT_USER if isinstance(error, UserError) else EXIT_FAILED
         _stop(f"{_one_line(error)}{_kept(folder)}", code)
     except Interrupted as error:
@@ -80,6 +81,8 @@ def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa
 
 def main(arguments: Sequence[str]) -> None:
     """Check the command line, then hand it to Hydra."""
+    outlive_readers()
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands on what it cannot do; it is told below
     composition.register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
     try:
         arguments = _with_run_folder(arguments)
@@ -92,6 +95,8 @@ def main(arguments: Sequence[str]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     try:
         job()
+    except OSError as error:  # the run folder cannot be made
+        _stop(_one_line(error), EXIT_FAILED)
     except Interrupted as error:
         _stop(f"{error}; the next start goes on from here", 128 + error.signum)
     except KeyboardInterrupt:

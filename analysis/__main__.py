@@ -17,6 +17,7 @@ from analysis.report import write_report
 from analysis.report_plot import require_plotly
 from analysis.sheet import latex, markdown, show
 from stream.errors import UserError
+from stream.screen import outlive_readers
 
 SOME_LEFT_OUT, USAGE_ERROR = 1, 2
 EPILOG = """exit code: 0 all runs are reported; 1 some are left out or broken, each is named in a
@@ -204,4 +205,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    outlive_readers()
     sys.exit(main())

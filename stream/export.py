@@ -27,6 +27,7 @@ from stream.learners.base import Learner
 from stream.reopen import Served, serve_run
 from stream.results import FILE_NAME
 from stream.resume import read_record, recorded_config
+from stream.screen import outlive_readers
 from stream.tasks.task import Task
 
 EXIT_FAILED, EXIT_USER = 1, 2
@@ -202,4 +203,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    outlive_readers()
     sys.exit(main())

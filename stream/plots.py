@@ -4,9 +4,9 @@ T is the number of tasks. Scores are fractions, shown as percent; undefined show
 """
 
 import math
-import os
 import textwrap
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from stream.durable import write_durably
 from stream.wording import DASH, MINUS, TIMES, percent
 
 Results = dict[str, Any]
@@ -246,11 +247,7 @@ def save(
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with matplotlib.rc_context(fonts):
         for path, format_ in zip(paths, formats, strict=True):
-            temporary = folder / f".{path.name}.{os.getpid()}.tmp"
-            try:
-                metadata = undated.get(format_)
-                figure.savefig(temporary, format=format_, dpi=150, metadata=metadata)
-                os.replace(temporary, path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            drawn = BytesIO()
+            figure.savefig(drawn, format=format_, dpi=150, metadata=undated.get(format_))
+            write_durably(path, drawn.getvalue())
     return paths

@@ -18,6 +18,7 @@ from stream.errors import UserError, require, unknown
 from stream.evaluation import logits_of
 from stream.export import FACTS, serve_export
 from stream.reopen import serve_run
+from stream.screen import outlive_readers
 
 EXIT_USER = 2
 SPLIT = "served"
@@ -148,4 +149,5 @@ def _as_text(answer: Prediction) -> str:
 
 
 if __name__ == "__main__":
+    outlive_readers()
     sys.exit(main())

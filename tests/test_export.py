@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from stream.errors import UserError
 from stream.export import export_task, main, serve_export
 from stream.predict import Service
-from tests.run.test_command_line import ROOT, run
+from tests.run.program import ROOT, run
 
 TASK = "crowdflower_airline"
 TEXTS = ["the first text", "another one that is longer than the first", "third"]
@@ -112,6 +112,18 @@ def test_the_adapters_library_serves_the_same(
     subprocess.run([str(ADAPTERS), str(script), *map(str, files)], check=True, cwd=tmp_path)
     expected = Service(finished, "cpu").logits(TASK, TEXTS)
     np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), expected, atol=2e-5)
+
+
+def test_the_commands_of_the_docs(finished: Path, tmp_path: Path) -> None:
+    module = (sys.executable, "-m")
+    made = (*module, "stream.export", str(finished), "--task", TASK, "--out", str(tmp_path / "out"))
+    served = (*module, "stream.predict", str(tmp_path / "out"), "--task", TASK)
+    done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == f"python {' '.join(served[1:])} < texts"
+    done = subprocess.run(
+        served, cwd=ROOT, input="one\ntwo\n", capture_output=True, text=True, check=True
+    )
+    assert len(done.stdout.splitlines()) == 2
 
 
 def test_another_encoder_is_refused(exported: Path, encoder: Path) -> None:

@@ -15,6 +15,7 @@ from stream.config import NAME, RunConfig
 from stream.errors import UserError, require
 from stream.learners import LEARNERS
 from stream.locate import cache_folder, tokenizer_location
+from stream.screen import outlive_readers
 from stream.task_spec import DialectSpec
 from stream.tasks.encode import TextEncoder
 from stream.tasks.inspect_file import inspect_file
@@ -134,4 +135,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    outlive_readers()
     sys.exit(main(sys.argv[1:]))

@@ -1,10 +1,7 @@
 """The program as a person starts it, in a folder of its own, on a tiny encoder."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,28 +10,7 @@ import numpy as np
 import pytest
 
 from stream import metrics
-
-ROOT = Path(__file__).parent.parent.parent
-TINY = ["experiment=smoke", "device=cpu"]
-ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-
-
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(ROOT / "run_stream.py"), *TINY, *arguments]
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env=ENVIRONMENT,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    process = start(folder, *arguments)
-    out, err = process.communicate(timeout=240)
-    return process.returncode, out, err
+from tests.run.program import run, run_alone, start
 
 
 def results(folder: Path) -> dict[str, Any]:
@@ -45,7 +21,7 @@ def results(folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("finished")
-    code, out, err = run(folder, "tracking=wandb")
+    code, out, err = run_alone(folder, "tracking=wandb")
     assert (code, err) == (0, "")
     return folder, out
 

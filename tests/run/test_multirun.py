@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.run.test_command_line import run, start
+from tests.run.program import run, run_alone, start
 
 SWEEP = ("-m", "sweep=s")
 PLUGINS = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}
@@ -94,7 +94,7 @@ def test_jobs_in_other_processes(tmp_path: Path, launcher: str) -> None:
     if find_spec(f"hydra_plugins.{PLUGINS[launcher]}") is None:
         pytest.skip(f"{PLUGINS[launcher]} is not installed")
     given = ("task=[stsb]", "learner.lr=1e-3,1e30", f"hydra/launcher={launcher}")
-    code, out, _ = run(tmp_path, *SWEEP, *given)
+    code, out, _ = run_alone(tmp_path, *SWEEP, *given)
     assert code == 1
     assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 1 failed" in out
     assert state(tmp_path) == {"0-adapter-s0": "complete", "1-adapter-s0": "partial"}

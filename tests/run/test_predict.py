@@ -2,8 +2,6 @@
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ from stream.locate import cache_folder
 from stream.predict import Service, main
 from stream.resume import read_record, recorded_config
 from stream.tasks.loading import load_task
-from tests.run.test_command_line import ROOT, run
+from tests.run.program import run
 
 AIRLINE = "crowdflower_airline"
 
@@ -72,17 +70,11 @@ def test_mistakes_are_one_line(
     assert capsys.readouterr().err.count("\n") == 2
 
 
-def test_the_command_prints_an_answer_a_line(served: Path) -> None:
-    command = [sys.executable, "-m", "stream.predict", str(served), "--task", AIRLINE, "--json"]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        input="first text\nsecond text\n",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+def test_the_command_prints_an_answer_a_line(
+    served: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("first text\nsecond text\n"))
+    assert main([str(served), "--task", AIRLINE, "--json"]) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(answers) == 2
     assert all(sum(a["probabilities"].values()) == pytest.approx(1) for a in answers)

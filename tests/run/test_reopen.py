@@ -13,7 +13,7 @@ from stream.ablation import majority_score, span_scores
 from stream.errors import UserError
 from stream.evaluation import evaluate
 from stream.reopen import reopen
-from tests.run.test_command_line import run
+from tests.run.program import run
 
 AIRLINE = "crowdflower_airline"
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.kill import comparable
 from stream.checkpoint import CheckpointStore
-from tests.run.test_command_line import ENVIRONMENT, ROOT, run, start
+from tests.run.program import ENVIRONMENT, ROOT, run, run_plain, start
 
 
 def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not(tmp_path: Path) -> None:
@@ -22,14 +22,6 @@ def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not(tmp_path: Path)
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "equal" in done.stdout
-
-
-def run_plain(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    command = [sys.executable, str(ROOT / "run_stream.py"), *arguments]
-    done = subprocess.run(
-        command, cwd=folder, env=ENVIRONMENT, check=False, capture_output=True, text=True
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analysis.__main__ import main
-from tests.run.test_command_line import ENVIRONMENT, ROOT, run
+from tests.run.program import ENVIRONMENT, ROOT, run
 
 CSV = "text;label\n" + "".join(
     f"row {i} is {'good' if i % 2 else 'bad'};{i % 2}\n" for i in range(90)
