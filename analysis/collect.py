@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stream.metrics.within_task import probe_points
+
 SCHEMA = 1
 FILE_NAME = "results.json"
 
@@ -108,6 +110,9 @@ def _check_keys(results: dict[str, Any]) -> None:
         missing = [name for name in names if name not in results[key]]
         if missing:
             raise ValueError(f"key {key!r} lacks {missing[0]!r}")
+    for key in ("learner", "training"):
+        if not isinstance(results["config"].get(key, {}), dict):
+            raise ValueError(f"config.{key} holds no settings")
 
 
 def _check_shapes(results: dict[str, Any]) -> None:
@@ -131,6 +136,19 @@ def _check_shapes(results: dict[str, Any]) -> None:
     _check_numbers("ledger", [ledger["base_parameters"]], "number")
     if ledger["base_parameters"] <= 0:
         raise ValueError("ledger.base_parameters is not positive")
+    _check_curves(results)
+
+
+def _check_curves(results: dict[str, Any]) -> None:
+    losses, probe = results.get("losses") or {}, results.get("probe") or {"points": []}
+    if not isinstance(losses, dict) or not all(isinstance(v, list) for v in losses.values()):
+        raise ValueError("losses are not one list a task")
+    _check_numbers("losses", [loss for curve in losses.values() for loss in curve], "number")
+    try:
+        points = probe_points(probe["points"])
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"probe: {error}") from error
+    _check_numbers("probe", [s for p in points for s in (p.task, p.step, *p.scores)])
 
 
 def _check_numbers(what: str, values: Iterable[object], kind: str = "number or null") -> None:

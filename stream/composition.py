@@ -17,6 +17,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from yaml import YAMLError
 
 from stream.config import BackboneConfig, RunConfig
 from stream.errors import UserError, require, unknown
@@ -235,6 +236,8 @@ def _complaints() -> Iterator[None]:
     except OverrideParseException as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"cannot read {error.override!r} on the command line: {reason}") from error
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"a YAML file cannot be read: {' '.join(str(error).split())}") from error
     except (HydraException, OmegaConfBaseException) as error:
         cause: Any = error
         while cause is not None and not isinstance(cause, OmegaConfBaseException):

@@ -1,7 +1,8 @@
 """The errors that a person can cause or meet; the command line turns each into one line."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class UserError(ValueError):
@@ -37,6 +38,22 @@ def choose(what: str, value: str, choices: Iterable[str]) -> str:
     if value not in names:
         raise unknown(what, value, names)
     return value
+
+
+@contextmanager
+def understood(what: object) -> Iterator[None]:
+    """Read values that somebody else may have written; what they are in is named if it fails.
+
+    Raises:
+        UserError: a value inside the block is missing, or of another form than expected.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"{what} cannot be understood: {reason}") from error
 
 
 def first_line(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from safetensors.torch import load, save
 from stream.assembly import Parts, assemble
 from stream.config import GeneratedData
 from stream.durable import write_durably, write_json
-from stream.errors import UserError, first_line, require, unknown
+from stream.errors import UserError, first_line, require, understood, unknown
 from stream.fingerprint import Fingerprinter
 from stream.learners import LEARNERS
 from stream.learners.base import Learner
@@ -69,8 +69,10 @@ def export_task(run: Path, task: str, out: Path) -> dict[str, Any]:
     owned = learner.owned_state(task)
     tensors = {exported_name(n, task): t.detach().cpu().contiguous() for n, t in owned.items()}
     data = save(tensors)
+    with understood(run / FILE_NAME):
+        known = _facts(run, served, task)
     facts = {
-        **_facts(run, served, task),
+        **known,
         "tensors": {name: list(tensor.shape) for name, tensor in tensors.items()},
         "sha256": sha256(data).hexdigest(),
     }
@@ -131,9 +133,9 @@ def read_export(folder: Path) -> Exported:
         data = (folder / TENSORS).read_bytes()
     except (OSError, ValueError) as error:
         raise UserError(f"no exported task at {folder}: {first_line(error)}") from error
-    known = isinstance(facts, dict) and facts.get("format") == FORMAT
-    known = known and facts.get("schema") == SCHEMA and facts.get("learner") in LEARNERS
-    known = known and facts.get("task") in facts.get("config", {}).get("task", {})
+    with understood(folder / FACTS):
+        known = (facts["format"], facts["schema"]) == (FORMAT, SCHEMA)
+        known = known and facts["learner"] in LEARNERS and facts["task"] in facts["config"]["task"]
     require(known, f"{folder / FACTS} is no exported task of schema {SCHEMA}")
     same = sha256(data).hexdigest() == facts.get("sha256")
     require(same, f"{folder / TENSORS} is not the file that {FACTS} was written for")
@@ -156,7 +158,7 @@ def serve_export(folder: Path, device: str = "auto", encoder: Path | None = None
     """
     exported = read_export(folder)
     facts = exported.facts
-    config = recorded_config(facts)
+    config, expected = recorded_config(facts), str(facts.get("encoder"))
     backbone = config.backbone
     if encoder is not None:
         backbone = replace(backbone, origin="folder", location=str(encoder))
@@ -166,9 +168,9 @@ def serve_export(folder: Path, device: str = "auto", encoder: Path | None = None
     _adopt(parts, task, exported.tensors)
     found = _encoder_digest(parts.learner, task.name)
     require(
-        found == facts["encoder"],
+        found == expected,
         f"the encoder {backbone.name!r} here is not the one that {task.name!r} was learned on: "
-        f"its weights have digest {found[:12]}, expected {facts['encoder'][:12]}",
+        f"its weights have digest {found[:12]}, expected {expected[:12]}",
     )
     return Served(config, parts, {task.name: task})
 

@@ -8,7 +8,7 @@ from typing import Any
 from stream.assembly import Parts, assemble
 from stream.checkpoint import CheckpointStore
 from stream.config import RunConfig
-from stream.errors import UserError, require, unknown
+from stream.errors import UserError, require, understood, unknown
 from stream.keeper import load_tasks
 from stream.results import FILE_NAME
 from stream.resume import read_record, recorded_config
@@ -43,7 +43,8 @@ def serve_run(folder: Path, device: str = "auto") -> Served:
     """
     results = read_record(folder / FILE_NAME)
     config = replace(recorded_config(results), device=device)
-    tasks = [Task(name, config.task[name], {}, {}) for name in results["order"]]
+    with understood(folder / FILE_NAME):
+        tasks = [Task(name, config.task[name], {}, {}) for name in results["order"]]
     parts = assemble(config, tasks=tasks)
     store = CheckpointStore(folder)
     found = store.latest()
@@ -70,11 +71,13 @@ def reopen(
     """
     results = read_record(folder / FILE_NAME)
     config = replace(recorded_config(results), device=device)
+    with understood(folder / FILE_NAME):
+        order, then = list(results["order"]), results["data"]["hash"]
     for name in names:
-        if name not in results["order"]:
-            raise unknown("task of this run", name, results["order"])
+        if name not in order:
+            raise unknown("task of this run", name, order)
     parts = assemble(config)
-    now, then = data_hash(parts.tasks), results["data"]["hash"]
+    now = data_hash(parts.tasks)
     same = now == then or not same_data
     require(same, f"the data changed since the run {folder}: hash {now}, recorded {then}")
     tasks = [task for task in parts.tasks if task.name in names]

@@ -11,7 +11,7 @@ from typing import Any
 
 from stream.composition import restore
 from stream.config import RunConfig
-from stream.errors import UserError, first_line, require
+from stream.errors import UserError, first_line, require, understood
 from stream.learners import LEARNERS
 from stream.results import FILE_NAME
 from stream.tasks.sequence import DATA
@@ -32,8 +32,9 @@ def read_record(path: Path) -> dict[str, Any]:
         results = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"no run at {path.parent}: {first_line(error)}") from error
-    known = isinstance(results, dict) and results.get("learner") in LEARNERS
-    known = known and results.get("source") in DATA and isinstance(results.get("config"), dict)
+    known = isinstance(results, dict) and str(results.get("learner")) in LEARNERS
+    known = known and str(results.get("source")) in DATA
+    known = known and isinstance(results.get("config"), dict)
     require(known, f"{path} is no record of a run with a learner that is known here")
     return results
 
@@ -44,14 +45,15 @@ def recorded_config(results: Mapping[str, Any]) -> RunConfig:
     Raises:
         UserError: values that this version does not understand.
     """
-    values = results["config"]
-    tracker = values["tracking"]["name"]
-    groups = {
-        "learner": LEARNERS[results["learner"]],
-        "data": DATA[results["source"]],
-        "tracking": TRACKERS[tracker] if tracker in TRACKERS else TRACKERS["none"],
-    }
-    return restore(values, groups)
+    with understood("the recorded configuration"):
+        values = results["config"]
+        tracker = values["tracking"]["name"]
+        groups = {
+            "learner": LEARNERS[results["learner"]],
+            "data": DATA[results["source"]],
+            "tracking": TRACKERS[tracker] if tracker in TRACKERS else TRACKERS["none"],
+        }
+        return restore(values, groups)
 
 
 def resumed_config(folder: Path, asked: RunConfig, given: Iterable[str]) -> RunConfig:

@@ -1,5 +1,6 @@
 """What a task's YAML states: its kind, labels and metric, and where its rows come from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -58,6 +59,13 @@ class SourceColumns:
         """Refuse reasons that do not exist."""
         for reason in self.drop:
             choose("drop reason", reason, DROPPABLE)
+        _check_texts("values", self.values)
+
+
+def _check_texts(what: str, texts: Mapping[str, object]) -> None:
+    """Refuse values that are no text; omegaconf lets empty mappings pass."""
+    odd = [f"{name}: {value}" for name, value in texts.items() if not isinstance(value, str)]
+    require(not odd, f"{what} must be texts, got {', '.join(odd)}")
 
 
 @dataclass
@@ -74,6 +82,11 @@ class FilesSource(SourceColumns):
     folder: str = "."
     splits: dict[str, str] = field(default_factory=dict)
     dialect: DialectSpec = field(default_factory=DialectSpec)
+
+    def __post_init__(self) -> None:
+        """Refuse splits that are no patterns."""
+        super().__post_init__()
+        _check_texts("splits", self.splits)
 
 
 @dataclass
@@ -96,6 +109,11 @@ class HubSource(SourceColumns):
     revision: str | None = None
     splits: dict[str, str] = field(default_factory=dict)
     missing: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse splits that have no name."""
+        super().__post_init__()
+        _check_texts("splits", self.splits)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 from stream.assembly import Parts
 from stream.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.config import RunConfig
-from stream.errors import first_line
+from stream.errors import first_line, understood
 from stream.evaluation import evaluate
 from stream.fingerprint import Fingerprinter
 from stream.flops import FlopRecord
@@ -55,6 +55,14 @@ def verify(folder: Path, device: str = "auto") -> Iterator[Check]:
         yield Check("checkpoint", "whole", checkpoint)
         return
     yield Check("checkpoint", "whole", "whole")
+    with understood(folder / FILE_NAME):
+        yield from _checks(folder, results, checkpoint, device)
+
+
+def _checks(
+    folder: Path, results: Mapping[str, Any], checkpoint: Checkpoint, device: str
+) -> Iterator[Check]:
+    """Compare the record with a checkpoint, with itself, and with what is measured now."""
     kept = {**checkpoint.state["results"], "status": results["status"]}
     free = MOVING if checkpoint.state["training"] is not None else ()
     difference = first_difference(kept, results, free=free)

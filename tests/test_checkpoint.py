@@ -85,7 +85,7 @@ def test_a_full_disk_leaves_the_generations_before_untouched(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint.os, "fsync", full)
+    monkeypatch.setattr("stream.durable.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         store.write(groups(4.0), {"number": 4.0})
     monkeypatch.undo()

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from stream.config import BackboneConfig
-from stream.errors import UserError, first_line, require
+from stream.errors import UserError, first_line, require, understood
 from stream.locate import locate
 from stream.models.linear import convolve_linears
 from stream.tasks.batches import Batch
@@ -167,12 +167,16 @@ def load_encoder(config: BackboneConfig, *, vocabulary_size: int, seed: int = 0)
 
 def _random_body(shape: Mapping[str, Any], vocabulary_size: int, seed: int) -> nn.Module:
     """Build an encoder of a given shape (``model_type`` and its configuration's fields)."""
+    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoConfig, AutoModel
 
     fields = {"vocab_size": vocabulary_size, **shape}
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), understood(f"backbone.shape {dict(shape)}"):
         torch.manual_seed(seed)
-        return AutoModel.from_config(AutoConfig.for_model(**fields))
+        try:
+            return AutoModel.from_config(AutoConfig.for_model(**fields))
+        except StrictDataclassError as error:
+            raise ValueError(first_line(error)) from error
 
 
 def _check_digest(path: Path, expected: str) -> None:

@@ -42,6 +42,7 @@ def account_rows(
     """
     table, where = source.table, source.where
     columns = _resolve(columns, table.column_names)
+    require(len(columns.text) > 0, f"task {name!r}: its YAML names no column of text for {where}")
     for column in [*columns.text, columns.label]:
         require(
             column in table.column_names,
