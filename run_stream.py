@@ -19,14 +19,14 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from stream import composition
-from stream.config import RunConfig
+from stream.config import LOCK, LOG_NAME, RunConfig
 from stream.display import Display
 from stream.errors import IsolationError, TrainingDivergedError, UserError, require
 from stream.interrupt import Interrupted
 from stream.learners import LEARNERS
 from stream.orchestrator import run_stream
 from stream.results import FILE_NAME
-from stream.resume import LOCK, one_writer, read_record, resumed_config, unfinished_run
+from stream.resume import one_writer, read_record, resumed_config, unfinished_run
 from stream.screen import outlive_readers
 from stream.sweep import SweepReport, run_job
 from stream.tasks.sequence import DATA
@@ -65,7 +65,7 @@ def job(composed: DictConfig) -> float | None:
 
 def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa: FBT001
     """Open the display and the tracker, and run; the caller is the only writer of the folder."""
-    used = sorted(path.name for path in folder.iterdir() if path.name != LOCK)
+    used = sorted(path.name for path in folder.iterdir() if path.name not in (LOCK, LOG_NAME))
     require(
         resume or not used,
         f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}",
@@ -93,14 +93,16 @@ def main(arguments: Sequence[str]) -> None:
     # Jobs of a sweep that run in other processes import the program from here.
     paths = [str(CONF.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    named = any(argument.startswith("sweep=") for argument in arguments)
+    rest = "the next start goes on from here" if named else "name a sweep (sweep=NAME) to go on"
     try:
         job()
     except OSError as error:  # the run folder cannot be made
         _stop(_one_line(error), EXIT_FAILED)
     except Interrupted as error:
-        _stop(f"{error}; the next start goes on from here", 128 + error.signum)
+        _stop(f"{error}; {rest}", 128 + error.signum)
     except KeyboardInterrupt:
-        _stop("interrupted; the next start goes on from here", EXIT_INTERRUPTED)
+        _stop(f"interrupted; {rest}", EXIT_INTERRUPTED)
     if SweepReport.failed:
         raise SystemExit(EXIT_FAILED)
 

@@ -16,7 +16,7 @@ from analysis.paired import choose_method, difference_sheet
 from analysis.report import write_report
 from analysis.report_plot import require_plotly
 from analysis.sheet import latex, markdown, show
-from stream.errors import UserError
+from stream.errors import UserError, understood
 from stream.screen import outlive_readers
 
 SOME_LEFT_OUT, USAGE_ERROR = 1, 2
@@ -194,7 +194,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code, 2 after a mistake of the user."""
     arguments = build_parser().parse_args(argv)
     try:
-        done = arguments.execute(arguments)
+        with understood("these runs"):
+            done = arguments.execute(arguments)
     except (UserError, OSError) as error:
         complain(" ".join(str(error).split()))
         return USAGE_ERROR

@@ -149,6 +149,7 @@ def _check_curves(results: dict[str, Any]) -> None:
     except (LookupError, TypeError, ValueError) as error:
         raise ValueError(f"probe: {error}") from error
     _check_numbers("probe", [s for p in points for s in (p.task, p.step, *p.scores)])
+    _check_numbers("probe", [probe.get("every"), probe.get("rows")])
 
 
 def _check_numbers(what: str, values: Iterable[object], kind: str = "number or null") -> None:

@@ -223,7 +223,6 @@ class Killing:
         if begun:
             arguments: Sequence[str] = (f"resume={folder}",)
         else:  # killed before the first record: there is nothing to go on from
-            shutil.rmtree(folder, ignore_errors=True)
             arguments = (*self._settings, f"hydra.run.dir={folder}")
         self.outcome.resumed += begun
         return ended(forked(self._log, arguments, prepare), seconds)

@@ -25,6 +25,7 @@ LOG = logging.getLogger(__name__)
 FOLDER = "checkpoint"
 KEPT = 2
 SCHEMA = 1
+DIGEST_LETTERS = 64
 
 Tensors = dict[str, torch.Tensor]
 
@@ -138,6 +139,9 @@ class CheckpointStore:
             raise BrokenCheckpointError(f"{path.name}: {first_line(error)}") from error
         if content["schema"] != SCHEMA:
             raise BrokenCheckpointError(f"{path.name} has schema {content['schema']}, not {SCHEMA}")
+        digests = content["groups"].values()
+        if not all(len(d) == DIGEST_LETTERS and d.isalnum() for d in digests):  # they name files
+            raise BrokenCheckpointError(f"{path.name} names files that are no digests")
         return Checkpoint(generation, content["state"], content["groups"])
 
     def load(self, checkpoint: Checkpoint, group: str) -> Tensors:

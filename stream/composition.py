@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError
 
-from stream.config import BackboneConfig, RunConfig
+from stream.config import LOCK, LOG_NAME, BackboneConfig, RunConfig
 from stream.errors import UserError, require, unknown
 
 CONFIG_NAME = "config"
@@ -213,8 +213,8 @@ def _values(override: Override) -> list[str]:
 
 
 def _has_files(folder: Path) -> bool:
-    """Whether something is in the folder."""
-    return folder.is_dir() and any(folder.iterdir())
+    """Whether something is in the folder, apart from the scraps of a run killed at its start."""
+    return folder.is_dir() and any(path.name not in (LOCK, LOG_NAME) for path in folder.iterdir())
 
 
 def _members(group: str) -> list[str]:

@@ -14,6 +14,8 @@ from stream.task_spec import TaskSpec
 
 LEAKS = ("drop", "warn", "error")
 ORDERS = ("given", "reversed", "by_size", "random")
+# All that a run leaves which was killed before its first record.
+LOCK, LOG_NAME = "lock", "run.log"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 

@@ -13,14 +13,13 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from stream.config import RunConfig
+from stream.config import LOG_NAME, RunConfig
 from stream.probe import planned_evaluations
 from stream.summary import closing_table, memory_line
 from stream.tasks.report import account_lines
 from stream.tasks.task import Task
 from stream.wording import count, data_label, percent
 
-LOG_NAME = "run.log"
 PLAIN_EVERY_S = 10.0
 TRAIN_COST = 3  # a training example costs about as much as three evaluated ones
 RATE_MEMORY = 0.9

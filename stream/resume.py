@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from stream.composition import restore
-from stream.config import RunConfig
+from stream.config import LOCK, RunConfig
 from stream.errors import UserError, first_line, require, understood
 from stream.learners import LEARNERS
 from stream.results import FILE_NAME
 from stream.tasks.sequence import DATA
 from stream.tracking import TRACKERS
 
-LOCK = "lock"
 # None of these changes a score, so they may differ between two parts of a run.
 FREE = ("sweep", "tracking", "device", "cache", "checkpoint", "experiment", "resume", "probe")
 
@@ -29,14 +28,19 @@ def read_record(path: Path) -> dict[str, Any]:
         UserError: it is not there, or no record of a run that is understood here.
     """
     try:
-        results = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        results = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"no run at {path.parent}: {first_line(error)}") from error
     known = isinstance(results, dict) and str(results.get("learner")) in LEARNERS
     known = known and str(results.get("source")) in DATA
     known = known and isinstance(results.get("config"), dict)
     require(known, f"{path} is no record of a run with a learner that is known here")
     return results
+
+
+def _no_constant(name: str) -> None:
+    """Refuse NaN and infinities, which JSON does not have."""
+    raise ValueError(f"{name} stands where a number or null is meant")
 
 
 def recorded_config(results: Mapping[str, Any]) -> RunConfig:

@@ -66,6 +66,66 @@ def test_what_would_change_results_is_refused_with_the_difference(
     assert err.count("\n") == 1
 
 
+def stop_after_a_checkpoint(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Start the program, stop it once it wrote a checkpoint; return exit code and error output."""
+    store = CheckpointStore(folder / "runs/one")
+    before = store.generations()
+    process = start(folder, *arguments)
+    deadline = time.monotonic() + 120
+    while store.generations() == before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    return process.wait(timeout=60), process.communicate()[1]
+
+
+def test_auto_goes_on_with_the_unfinished_run_of_the_same_configuration(tmp_path: Path) -> None:
+    given = ("task=[stsb,cola]", "training.epochs=3000", "checkpoint.every=2")
+    assert stop_after_a_checkpoint(tmp_path, *given, "hydra.run.dir=runs/one")[0] == 143
+    store = CheckpointStore(tmp_path / "runs/one")
+    first = store.latest()
+    # Tracker, probe and times of checkpoints change no result, so they may differ.
+    free = ("checkpoint.every=3", "probe.every=50", "tracking=none", "device=cpu")
+    assert stop_after_a_checkpoint(tmp_path, *given[:2], *free, "resume=auto")[0] == 143
+    second = store.latest()
+    assert first is not None
+    assert second is not None
+    steps = [found.state["training"]["losses"] for found in (first, second)]
+    assert steps[1][: len(steps[0])] == steps[0]
+    assert len(steps[1]) > len(steps[0])
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["one"]
+    code, out, err = run(tmp_path, "task=[stsb,cola]", "training.epochs=1", "resume=auto")
+    assert (code, err) == (0, ""), out
+    assert len(list(tmp_path.rglob("results.json"))) == 2  # another configuration: a new run
+
+
+def test_changed_data_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "my/task").mkdir(parents=True)
+    rows = [f"row {i} is {word}\t{word}" for i, word in enumerate(["bad", "good"] * 40)]
+    table = tmp_path / "mine.tsv"
+    table.write_text("\n".join(["text\tlabel", *rows]))
+    (tmp_path / "my/task/mine.yaml").write_text(
+        "mine: {title: mine, kind: single, labels: [bad, good], metric: accuracy, source: made,"
+        " files: {folder: ., splits: {all: mine.tsv}, text: [text], label: label}}"
+    )
+    data = ("data=files", f"data.root={tmp_path}", "--config-dir", "my")
+    tiny = ("backbone=tiny", "tracking=none", "device=cpu", "training.min_steps=4")
+    assert run_plain(tmp_path, *data, *tiny, "task=[mine]", "hydra.run.dir=run")[0] == 0
+    (tmp_path / "other.tsv").write_text(table.read_text().replace("row", "line"))
+    more = (tmp_path / "my/task/mine.yaml").read_text()
+    more = more.replace("mine: {", "more: {").replace("mine.tsv", "other.tsv")
+    (tmp_path / "my/task/more.yaml").write_text(more)
+    given = (*data, "resume=run", "task=[mine,more]")
+    was = table.read_text()
+    table.write_text(was.replace("row 7 is", "row 7 was"))
+    code, _, err = run_plain(tmp_path, *given)
+    assert code == 2
+    assert "the data changed since" in err
+    assert "was written, in: mine" in err
+    assert err.count("\n") == 1
+    table.write_text(was)
+    assert run_plain(tmp_path, *given)[0] == 0
+
+
 def test_two_processes_cannot_write_to_one_folder(tmp_path: Path) -> None:
     given = ("task=[stsb]", "training.epochs=4000", "checkpoint.every=2", "hydra.run.dir=run")
     process = start(tmp_path, *given)

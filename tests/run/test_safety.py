@@ -1,0 +1,77 @@
+"""Safe by construction: no secret leaves the environment, no name leaves the run folder."""
+
+import json
+import re
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from stream.checkpoint import CheckpointStore
+from stream.errors import UserError
+from stream.predict import Prediction, _as_text
+from tests.run.program import PROGRAM, ROOT, TINY, run
+from tests.run.test_faults import shell
+
+SECRET = "sekret0123456789sekret0123456789sekret01"
+HOSTILE = ("../out", "/tmp/out", "a/b", "..", ".hidden", "a b", "\u202eevil", "$(id)", "")
+
+
+def test_no_secret_is_written(tmp_path: Path) -> None:
+    secrets = {"WANDB_API_KEY": SECRET, "HF_TOKEN": f"hf_{SECRET}", "OTHER_PASSWORD": SECRET}
+    given = ("task=[cola]", "tracking=wandb", "hydra.run.dir=run")
+    done = shell(tmp_path, '"$@"', *PROGRAM, *TINY, *given, **secrets)
+    assert (done.returncode, done.stderr) == (0, "")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    assert any(b"adapter" in path.read_bytes() for path in files)  # the search finds something
+    assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
+    assert SECRET not in done.stdout
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_task_name_cannot_leave_its_place(tmp_path: Path, name: str) -> None:
+    (tmp_path / "my/task").mkdir(parents=True)
+    (tmp_path / "my/task/mine.yaml").write_text(
+        json.dumps({name: {"title": "x", "kind": "single", "labels": ["a", "b"], "source": "x"}})
+    )
+    before = sorted(tmp_path.rglob("*"))
+    code, _, err = run(tmp_path, "--config-dir", "my", "task=[mine]", "data=files", "data.root=.")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", HOSTILE[:-1])
+def test_a_sweep_name_cannot_leave_its_place(tmp_path: Path, name: str) -> None:
+    code, _, err = run(tmp_path, "-m", f"sweep='{name}'", "task=[cola]")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_cannot_name_files_elsewhere(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    store.write({"task/a": {}}, {"number": 1})
+    (path,) = tmp_path.glob("checkpoint/manifest-*.json")
+    text = re.sub(r'"[0-9a-f]{64}"', json.dumps("../../" + "x" * 58), path.read_text())
+    line = text.splitlines()[0]
+    path.write_text(f"{line}\n{sha256(line.encode()).hexdigest()}\n")
+    with pytest.raises(UserError, match="names files that are no digests"):
+        store.latest()
+
+
+def test_labels_with_terminal_codes_are_shown_as_text() -> None:
+    shown = _as_text(Prediction("\x1b[2Jgood\u202e\n", {}, None))
+    assert shown.isprintable()
+    assert "good" in shown
+    assert "\x1b" not in shown
+
+
+def test_nothing_reads_the_clock_of_the_wall() -> None:
+    """Durations come from monotonic clocks, so a clock that is set back changes nothing."""
+    paths = [*ROOT.glob("stream/**/*.py"), ROOT / "run_stream.py"]
+    dates = ROOT / "stream/tasks/hub_record.py"  # notes the day of a download
+    for path in (path for path in paths if path != dates):
+        source = path.read_text(encoding="utf-8")
+        assert not re.search(r"\btime\.time\(|datetime\.|\bfrom time import\b", source), path
