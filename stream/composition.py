@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
@@ -28,7 +28,6 @@ _SHOWS_ONLY = ("--help", "-h", "--hydra-help", "--version", "--cfg", "-c", "--in
 _SHOWS_ONLY += ("--shell-completion", "-sc", "--experimental-rerun")
 _TAKES_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp")
 _TAKES_VALUE += ("--package", "-p", "--cfg", "-c")
-
 
 # Workers of a parallel sweep get both by importing this module. Their answers are cached in the
 # configuration, and Hydra hands that cache to every job: one token, one folder a sweep.
@@ -63,8 +62,7 @@ def to_objects(composed: DictConfig) -> RunConfig:
         raise UserError(f"{error.full_key} is needed: give {error.full_key}=VALUE") from error
     except OmegaConfBaseException as error:
         raise UserError(str(error)) from error
-    assert isinstance(config, RunConfig)
-    return config
+    return cast("RunConfig", config)
 
 
 def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:
@@ -82,8 +80,7 @@ def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:
         for group, chosen in groups.items():
             schema[group] = OmegaConf.structured(chosen)
         merged = OmegaConf.merge(schema, dict(values))
-    assert isinstance(merged, DictConfig)
-    return to_objects(merged)
+    return to_objects(cast("DictConfig", merged))
 
 
 def compose_run(folder: Path, overrides: Sequence[str]) -> tuple[RunConfig, Path]:
