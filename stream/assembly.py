@@ -60,7 +60,8 @@ def assemble(
     on_backbone(config.backbone.name)
     encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
     ledger = Ledger(encoder.num_parameters(), encoder.num_layer_parameters())
-    model = TaskModel(encoder.to(device), config.seed)
+    precision = pick_precision(config.backbone.precision, device)
+    model = TaskModel(encoder.to(device), config.seed, precision=precision)
     learner: Learner = config.learner
     learner.begin_stream(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
     return Parts(tasks, leaks, learner, ledger, device, text_encoder)
@@ -77,4 +78,15 @@ def pick_device(name: str) -> torch.device:
     require(kind != "cuda" or available, "device=cuda: torch finds no CUDA device; use device=cpu")
     if kind == "auto":
         return torch.device("cuda" if available else "cpu")
-    return torch.device(name)
+    device = torch.device(name)
+    if device.index is not None:
+        torch.cuda.set_device(device)
+    return device
+
+
+def pick_precision(wanted: str, device: torch.device) -> str:
+    """Return ``float32`` or ``bf16``; ``auto`` takes bf16 on a GPU that computes in it."""
+    if wanted != "auto":
+        return wanted
+    half = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bf16" if half else "float32"

@@ -13,7 +13,7 @@ from stream.config import TrainingConfig
 from stream.errors import TrainingDivergedError
 from stream.flops import FlopMeter
 from stream.models.heads import TaskModel
-from stream.schedule import Epoch, Workload, optimizer_for, warmup_then_linear
+from stream.schedule import Epoch, Workload, warmup_then_linear
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 from stream.training_state import TrainingState, capture, load_randomness, load_tensors
@@ -58,6 +58,8 @@ class Trainable(Protocol):
 
     @property
     def model(self) -> TaskModel: ...  # noqa: D102
+    @property
+    def plain_steps(self) -> bool: ...  # noqa: D102
 
     def workload(self, task: Task, training: TrainingConfig) -> Workload: ...  # noqa: D102
     def begin_task(self, task: Task) -> None: ...  # noqa: D102
@@ -77,6 +79,7 @@ class Attempt:
         learner: Trainable,
         task: Task,
         training: TrainingConfig,
+        optimizer: torch.optim.AdamW,
         meter: FlopMeter | None,
         resumed: TrainingState | None,
     ):
@@ -87,7 +90,8 @@ class Attempt:
         self._meter = meter
         self._work = learner.workload(task, training)
         self._parameters = learner.trained_parameters()
-        self.optimizer = optimizer_for(learner, training.weight_decay)
+        self.optimizer = optimizer
+        self._lr = 0.0
         self._state = resumed or TrainingState()
         self._resumes = resumed is not None
         if resumed is not None:
@@ -117,15 +121,19 @@ class Attempt:
         done, steps = len(self._losses), self._work.steps
         fraction = warmup_then_linear(done, steps, self._training.warmup)
         for group in self.optimizer.param_groups:
-            group["lr"] = group["peak_lr"] * fraction
+            if isinstance(group["lr"], torch.Tensor):  # a captured step reads it where it is
+                group["lr"].fill_(group["peak_lr"] * fraction)
+            else:
+                group["lr"] = group["peak_lr"] * fraction
+        self._lr = self.optimizer.param_groups[0]["peak_lr"] * fraction
 
     def clip_gradients(self) -> None:
         """Scale all gradients together to the largest norm allowed."""
         torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._training.clip_norm)
 
     def note(self, loss: torch.Tensor, batch: Batch) -> None:
-        """Note the loss of a step before its gradient is applied."""
-        self._losses.add(loss, float(self.optimizer.param_groups[0]["lr"]))
+        """Note the loss of a step."""
+        self._losses.add(loss, self._lr)
         self._state.batch += 1
         self._state.examples += len(batch)
 
@@ -167,7 +175,7 @@ class _LossLog:
         return len(self.values) + len(self._pending)
 
     def add(self, loss: torch.Tensor, lr: float) -> None:
-        """Note the loss of a step, before its gradient is applied."""
+        """Note the loss of a step."""
         self._pending.append((loss, lr))
         if len(self._pending) >= self._every:
             self.check()

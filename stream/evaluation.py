@@ -34,12 +34,20 @@ class Predictor(Protocol):
     def predict(self, batch: Batch) -> list[torch.Tensor]: ...  # noqa: D102
 
 
+BATCH_TOKENS = {"cpu": 2048, "cuda": 32768}
+
+
 def logits_of(
-    learner: Predictor, tasks: Sequence[Task], split: str, batch_tokens: int, device: torch.device
+    learner: Predictor,
+    tasks: Sequence[Task],
+    split: str,
+    batch_tokens: int | None,
+    device: torch.device,
 ) -> list[np.ndarray]:
     """Return the logits of each task's split, float32 [N, K], in example order; changes nothing.
 
-    Several tasks share one pass; only a learner that ``serves_together`` can take them.
+    ``batch_tokens`` None takes that of the device. Several tasks share one pass; only a learner
+    that ``serves_together`` can take them.
     """
     chosen = [(task, task.split(split)) for task in tasks]
     rows: list[list[np.ndarray]] = [[] for _ in tasks]
@@ -51,7 +59,8 @@ def logits_of(
             for task in tasks:
                 stack.enter_context(learner.serving(task))
             stack.enter_context(torch.inference_mode())
-            for owned, batch in evaluation_batches(chosen, learner.pad_id, batch_tokens):
+            tokens = BATCH_TOKENS[device.type] if batch_tokens is None else batch_tokens
+            for owned, batch in evaluation_batches(chosen, learner.pad_id, tokens):
                 predicted = learner.predict(batch.to(device))
                 for (owner, indices), logits in zip(owned, predicted, strict=True):
                     rows[owner].append(indices)
@@ -77,7 +86,7 @@ def correctness(task: Task, logits: np.ndarray, labels: np.ndarray) -> str | Non
 
 
 def evaluate(
-    learner: Predictor, task: Task, split: str, batch_tokens: int, device: torch.device
+    learner: Predictor, task: Task, split: str, batch_tokens: int | None, device: torch.device
 ) -> Cell:
     """Measure one task now.
 

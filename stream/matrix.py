@@ -57,6 +57,19 @@ class ScoreMatrix:
         assert self.cells[after][on] is None, f"cell ({after}, {on}) was already evaluated"
         self.cells[after][on] = cell
 
+    def last(self, task: str) -> Cell:
+        """Return the newest evidence on a task.
+
+        Raises:
+            ValueError: it was never evaluated.
+        """
+        column = self.order.index(task)
+        found = [row[column] for row in self.cells if row[column] is not None]
+        cell = found[-1] if found else None
+        if cell is None:
+            raise ValueError(f"{task!r} was never evaluated")
+        return cell
+
     def scores(self) -> np.ndarray:
         """Return the scores, float64 [T, T], NaN where nothing was evaluated."""
         return np.array(

@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stream import plots
-from stream.assembly import Parts, assemble
+from stream.assembly import Parts, assemble, pick_precision
 from stream.attempt import Step
 from stream.config import RunConfig
 from stream.display import Display
+from stream.engine import pick_engine
 from stream.errors import IsolationError
 from stream.evaluation import evaluate
 from stream.fingerprint import Fingerprinter
@@ -82,6 +84,7 @@ def _run(
     record.status = "partial"
     tracker.start(folder, record.write(folder))
     display.start(config, parts.tasks, first)
+    display.say(stream.how)
     if config.evaluation.baseline and record.baseline is None:
         stream.score_untrained()
     for index in range(first, len(parts.tasks)):
@@ -113,6 +116,16 @@ class _Stream:
         self._device = parts.device
         self._record = record
         self._display = display
+        self._engine = pick_engine(
+            config.training.engine,
+            parts.learner,
+            parts.device,
+            config.training.batch_size,
+            counting=config.count_flops,
+        )
+        precision = pick_precision(config.backbone.precision, parts.device)
+        self.how = f"training steps: {self._engine}; the encoder computes in {precision}"
+        self._fingerprinter = Fingerprinter()
         if config.probe.every is not None:
             split, rows = config.evaluation.split, config.probe.rows
             samples = [sampled(task, split, rows, config.seed) for task in parts.tasks]
@@ -154,7 +167,15 @@ class _Stream:
             self._keeper.after_step(index, step)
 
         probed = self._probe_seconds()
-        report = fit(self._learner, task, training, on_step, meter=meter, resumed=resumed)
+        report = fit(
+            self._learner,
+            task,
+            training,
+            on_step,
+            engine=self._engine,
+            meter=meter,
+            resumed=resumed,
+        )
         probed = self._probe_seconds() - probed
         if flops is not None and meter is not None:
             spent, size = meter.total, training.batch_size
@@ -182,11 +203,28 @@ class _Stream:
         settings, timing = self._config.evaluation, self._record.timing
         tasks = self._record.tasks if settings.unseen else self._record.tasks[: index + 1]
         self._display.evaluating(index, len(tasks))
-        cells = [self._measure(task) for task in tasks]
+        self._fingerprinter = Fingerprinter()
+        cells = [self._cell(task, last=index == len(self._record.tasks) - 1) for task in tasks]
         for position, cell in enumerate(cells):
             self._record.matrix.record(index, position, cell)
         timing.evaluate_s.append(sum(cell.seconds for cell in cells))
         timing.evaluate_examples.append(sum(len(task.split(settings.split)) for task in tasks))
+
+    def _cell(self, task: Task, *, last: bool) -> Cell:
+        """Measure a task, or with ``evaluation.reuse`` take the cell of an equal fingerprint."""
+        reuse, before = self._config.evaluation.reuse, self._record.fingerprints.get(task.name)
+        if reuse == "off" or before is None or self._fingerprint(task) != before:
+            return self._measure(task)
+        known = self._record.matrix.last(task.name)
+        if reuse == "verify" and last:
+            measured = self._measure(task)
+            if measured.digest != known.digest:
+                raise IsolationError(
+                    f"{task.name!r} was served with the same tensors and gives other logits"
+                )
+            return measured
+        self._display.evaluated(len(task.split(self._config.evaluation.split)))
+        return replace(known, state="reused", seconds=0.0)
 
     def account(self, index: int) -> None:
         """Write the ledger row, and check that isolated learners kept earlier tasks untouched."""
@@ -199,9 +237,8 @@ class _Stream:
             self._learner.stored_states(tasks),
             (buffer.examples, buffer.nbytes) if buffer is not None else (0, 0),
         )
-        fingerprinter = Fingerprinter()
         for task in tasks:
-            now = self._fingerprint(fingerprinter, task)
+            now = self._fingerprint(task)
             before = self._record.fingerprints.get(task.name, now)
             if self._learner.promises_memory and now != before:
                 raise IsolationError(
@@ -210,8 +247,8 @@ class _Stream:
                 )
             self._record.fingerprints[task.name] = now
 
-    def _fingerprint(self, fingerprinter: Fingerprinter, task: Task) -> str:
-        """Return the fingerprint of what serves a task, its evaluation data and its metric."""
+    def _fingerprint(self, task: Task) -> str:
+        """Return the fingerprint of what serves a task now, its evaluation data and its metric."""
         split = self._config.evaluation.split
         state = self._learner.served_state(task.name)
-        return fingerprinter.of(state, task.hashes[split], task.spec.metric)
+        return self._fingerprinter.of(state, task.hashes[split], task.spec.metric)

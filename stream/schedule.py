@@ -59,10 +59,13 @@ def warmup_then_linear(step: int, steps: int, warmup: float) -> float:
     return (steps - step) / (steps - rising)
 
 
-def optimizer_for(learner: Optimized, weight_decay: float) -> torch.optim.AdamW:
+def optimizer_for(
+    learner: Optimized, weight_decay: float, *, capturable: bool = False
+) -> torch.optim.AdamW:
     """Return AdamW over what the learner trains; heads may have a learning rate of their own.
 
-    Weights decay, biases and LayerNorms do not (as in adapter-bert).
+    Weights decay, biases and LayerNorms do not (as in adapter-bert). A ``capturable`` one keeps
+    its count of steps on the GPU, and updates all in few kernels.
     """
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
     for name, parameter in learner.trained_parameters().items():
@@ -73,4 +76,7 @@ def optimizer_for(learner: Optimized, weight_decay: float) -> torch.optim.AdamW:
         {"params": p, "lr": lr, "peak_lr": lr, "weight_decay": d} for (lr, d), p in groups.items()
     ]
     # A learner that trains nothing for this task: AdamW wants a group, which may be empty.
-    return torch.optim.AdamW(options or [{"params": []}], eps=1e-6, foreach=True)
+    options = options or [{"params": []}]
+    if capturable:
+        return torch.optim.AdamW(options, eps=1e-6, capturable=True, fused=True)
+    return torch.optim.AdamW(options, eps=1e-6, foreach=True)

@@ -3,20 +3,25 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 
+import torch
+
 from stream.attempt import Attempt, FitReport, Step, Trainable
 from stream.config import TrainingConfig
+from stream.engine import Eager, Engine
 from stream.flops import FlopMeter
 from stream.seeding import torch_randomness
+from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 from stream.training_state import TrainingState
 
 
-def fit(
+def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
     learner: Trainable,
     task: Task,
     training: TrainingConfig,
     on_step: Callable[[Step], None] = lambda step: None,
     *,
+    engine: Engine | None = None,
     meter: FlopMeter | None = None,
     resumed: TrainingState | None = None,
 ) -> FitReport:
@@ -27,6 +32,7 @@ def fit(
         task: the task; only its training split is read here.
         training: the schedule.
         on_step: called after every step.
+        engine: how steps are executed; eagerly by default.
         meter: counts the operations of every step, where given.
         resumed: where an earlier attempt stood; goes on from there as if it had not ended.
 
@@ -35,23 +41,30 @@ def fit(
     """
     learner.begin_task(task)
     learner.model.train()
-    device = learner.model.device
-    attempt = Attempt(learner, task, training, meter, resumed)
+    device, engine = learner.model.device, engine or Eager()
+    optimizer = engine.begin(learner, task, training.weight_decay)
+    attempt = Attempt(learner, task, training, optimizer, meter, resumed)
+
+    def step(batch: Batch) -> torch.Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        loss = learner.loss(batch)
+        loss.backward()
+        learner.after_backward()
+        attempt.clip_gradients()
+        optimizer.step()
+        return loss.detach()
+
     for epoch in attempt.epochs():
         with torch_randomness(learner.seed, "dropout", task.name, epoch.index):
             for host_batch in attempt.batches(epoch):
                 batch = host_batch.to(device)
                 attempt.set_learning_rate()
-                attempt.optimizer.zero_grad(set_to_none=True)
                 with meter.step(batch) if meter is not None else nullcontext():
-                    loss = learner.loss(batch)
-                    loss.backward()
-                learner.after_backward()
-                attempt.clip_gradients()
-                attempt.note(loss.detach(), batch)
-                attempt.optimizer.step()
+                    loss = engine.step(step, batch)
+                attempt.note(loss, batch)
                 learner.after_step(batch)
                 on_step(attempt.step(len(batch)))
     report = attempt.report()
+    engine.end(learner, task)
     learner.end_task(task)
     return report

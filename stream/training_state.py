@@ -67,10 +67,12 @@ def load_tensors(
         for name, parameter in parameters.items():
             parameter.copy_(tensors[f"parameter.{name}"])
             for key in ("step", "exp_avg", "exp_avg_sq"):
-                value = tensors[f"optimizer.{key}.{name}"].clone()
-                # AdamW keeps its step count on the CPU.
-                moved = value if key == "step" else value.to(parameter.device)
-                optimizer.state[parameter][key] = moved
+                value = tensors[f"optimizer.{key}.{name}"]
+                state = optimizer.state[parameter]
+                if key in state:  # a captured step knows where they are
+                    state[key].copy_(value)
+                else:  # AdamW keeps its count of steps on the CPU
+                    state[key] = value.clone() if key == "step" else value.to(parameter.device)
 
 
 def load_randomness(tensors: Mapping[str, torch.Tensor], device: torch.device) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from stream.config import BackboneConfig
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.models.bottleneck import AdaptedDropout, Architecture, Bottleneck
@@ -13,7 +14,7 @@ from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.seeding import torch_generator
 from stream.tasks.batches import collate
-from tests.conftest import TINY, made_task, tiny_encoder
+from tests.conftest import TINY, VOCABULARY, made_task, tiny_encoder
 
 FAMILY = {
     "bert": {},
@@ -168,8 +169,8 @@ def test_pooling_choices() -> None:
     batch = collate([(task, task.split("train"), np.arange(6))], 0)
     vectors = {}
     for pooling in ("cls", "mean", "pooler"):
-        encoder = tiny_encoder().eval()
-        encoder.pooling = pooling
+        config = BackboneConfig("tiny", "random", shape=TINY, pooling=pooling)
+        encoder = load_encoder(config, vocabulary_size=VOCABULARY).eval()
         vectors[pooling] = encoder(batch)
         hidden = encoder.body(
             input_ids=batch.input_ids,

@@ -53,6 +53,12 @@ class Learner:
         """The method's name: that of its file."""
         return type(self).__module__.rpartition(".")[2]
 
+    @property
+    def plain_steps(self) -> bool:
+        """Whether a step is the loss of one batch and nothing else, so that it can be captured."""
+        hooks = (self.loss, self.after_backward, self.after_step)
+        return all(getattr(Learner, hook.__name__) is hook.__func__ for hook in hooks)
+
     # What a method is made of.
 
     def trains(self, name: str) -> bool:
@@ -82,9 +88,7 @@ class Learner:
         ``tasks`` are those of the stream, in order; a continual learner does not look ahead.
         """
         del tasks
-        self.model = model
-        self.seed = seed
-        self.pad_id = pad_id
+        self.model, self.seed, self.pad_id = model, seed, pad_id
         self.learned: list[Task] = []
         encoder = model.encoder
         for name, parameter in encoder.named_parameters():

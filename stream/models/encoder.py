@@ -60,6 +60,9 @@ class Encoder(nn.Module):
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
+        pooler: Any = getattr(body, "pooler", None)
+        if pooler is not None and pooling != "pooler":
+            pooler.forward = lambda hidden: None  # its parameters are counted, its work is not done
         require(
             pooling != "pooler" or getattr(body, "pooler", None) is not None,
             f"backbone.pooling=pooler: {type(body).__name__} has no pooler; use cls or mean",

@@ -18,8 +18,11 @@ HEAD_STD = 0.02  # adapter-bert's and BERT's own
 class TaskModel(nn.Module):
     """An encoder, and for each task met so far a head: dropout, then a linear map D -> K."""
 
-    def __init__(self, encoder: Encoder, seed: int, dropout: float = 0.1):
+    def __init__(
+        self, encoder: Encoder, seed: int, dropout: float = 0.1, *, precision: str = "float32"
+    ):
         super().__init__()
+        self._half = precision == "bf16"
         self.encoder = encoder
         self.heads = nn.ModuleDict()
         self.dropout = nn.Dropout(dropout)
@@ -53,7 +56,11 @@ class TaskModel(nn.Module):
 
     def forward(self, batch: Batch) -> list[torch.Tensor]:
         """Return the logits of each part through its own head: a list of [B_part, K]."""
-        features = self.dropout(self.encoder(batch))  # [B, D]
+        # A cache of halved weights would outlive a captured step.
+        kind, half = batch.input_ids.device.type, torch.bfloat16
+        with torch.autocast(kind, half, enabled=self._half, cache_enabled=False):
+            features = self.encoder(batch)  # [B, D]
+        features = self.dropout(features.float())
         return [
             self.heads[part.task.name](features[part.start : part.stop]) for part in batch.parts
         ]

@@ -73,6 +73,24 @@ class Batch:
             tuple(labels.to(device, non_blocking=True) for labels in self.labels),
         )
 
+    def copy(self) -> "Batch":
+        """Return a copy with tensors of its own."""
+        return replace(
+            self,
+            input_ids=self.input_ids.clone(),
+            attention_mask=self.attention_mask.clone(),
+            token_type_ids=self.token_type_ids.clone(),
+            labels=tuple(labels.clone() for labels in self.labels),
+        )
+
+    def take(self, other: "Batch") -> None:
+        """Take the values of a batch of the same shapes, in place."""
+        self.input_ids.copy_(other.input_ids, non_blocking=True)
+        self.attention_mask.copy_(other.attention_mask, non_blocking=True)
+        self.token_type_ids.copy_(other.token_type_ids, non_blocking=True)
+        for mine, theirs in zip(self.labels, other.labels, strict=True):
+            mine.copy_(theirs, non_blocking=True)
+
 
 def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Batch:
     """Pad the chosen rows of one or several tasks to one batch.
@@ -83,23 +101,20 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
         chosen: (task, split, row indices) in row order.
         pad_id: the tokenizer's padding.
     """
-    lengths = np.concatenate([split.lengths[rows] for _, split, rows in chosen])
-    width = _padded(lengths)
-    ids = np.full((len(lengths), width), pad_id, np.int64)
+    lengths = np.concatenate([split.lengths_of(rows) for _, split, rows in chosen])
     firsts = np.concatenate([split.first_lengths[rows] for _, split, rows in chosen])
-    line = 0
+    position = np.arange(_padded(lengths))
+    mask = position < lengths[:, None]
+    ids = np.full(mask.shape, pad_id, np.int64)
+    stop = 0
     parts, labels = [], []
     for task, split, rows in chosen:
-        start = line
-        for row in rows:
-            ids[line, : lengths[line]] = split.token_ids[
-                split.offsets[row] : split.offsets[row + 1]
-            ]
-            line += 1
-        parts.append(Part(task, start, line, _padded(lengths[start:line])))
+        start, stop = stop, stop + len(rows)
+        inside = mask[start:stop]
+        places = split.offsets[rows][:, None] + position
+        ids[start:stop][inside] = split.token_ids[places[inside]]
+        parts.append(Part(task, start, stop, _padded(lengths[start:stop])))
         labels.append(torch.from_numpy(split.labels[rows]))
-    position = np.arange(width)
-    mask = position < lengths[:, None]
     types = mask & (position >= firsts[:, None])
     return Batch(
         torch.from_numpy(ids),

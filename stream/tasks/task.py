@@ -77,6 +77,10 @@ class Split:
         """Tokens of each row, int64 [N]."""
         return np.diff(self.offsets)
 
+    def lengths_of(self, rows: np.ndarray) -> np.ndarray:
+        """Tokens of some rows, int64 [len(rows)]."""
+        return self.offsets[rows + 1] - self.offsets[rows]
+
     @property
     def nbytes(self) -> int:
         """Bytes of the rows: token ids, lengths and labels."""

@@ -1,0 +1,214 @@
+"""How a training step is executed: as it stands, or captured once and replayed (CUDA graphs).
+
+A step of a small encoder is a thousand short kernels, and starting them takes far longer than
+their work. A captured step starts them all at once. It is the same step, with the same parameters,
+dropout masks and learning rate; its shapes are fixed, so there is one graph a shape, kept from
+task to task: what a task owns is copied into the one encoder, so that no pointer changes.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from stream.errors import choose, require
+from stream.models.heads import TaskModel
+from stream.schedule import Optimized, optimizer_for
+from stream.tasks.batches import Batch
+from stream.tasks.task import Task
+
+LOG = logging.getLogger(__name__)
+ENGINES = ("auto", "eager", "captured")
+
+Compute = Callable[[Batch], torch.Tensor]
+Shape = tuple[Any, ...]
+
+
+class Steps(Optimized, Protocol):
+    """What an engine asks of a learner."""
+
+    @property
+    def model(self) -> TaskModel: ...  # noqa: D102
+    @property
+    def plain_steps(self) -> bool: ...  # noqa: D102
+
+
+class Eager:
+    """The reference: kernel after kernel."""
+
+    def __init__(self, why: str = ""):
+        self._why = why
+
+    def __str__(self) -> str:
+        return f"eager ({self._why})" if self._why else "eager"
+
+    def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
+        """Return the optimizer with which ``learner`` learns ``task``."""
+        del task
+        return optimizer_for(learner, weight_decay)
+
+    def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
+        """Execute one step; return its loss, a scalar."""
+        return compute(batch)
+
+    def end(self, learner: Steps, task: Task) -> None:
+        """Leave nothing of this engine in the model."""
+
+
+class Captured:
+    """One CUDA graph a shape of the batch, replayed.
+
+    Batches of several tasks, and the smaller ones at the end of an epoch, are executed eagerly.
+    """
+
+    def __init__(self, batch_size: int) -> None:
+        self._batch_size = batch_size
+        self._stream = torch.cuda.Stream()
+        self._pool = torch.cuda.graph_pool_handle()
+        self._graphs: dict[Shape, _Graph] = {}
+        # Graphs hold pointers, so what they read or write has to stay where it is.
+        self._moments: dict[nn.Parameter, dict[str, torch.Tensor]] = {}
+        self._rates: dict[tuple[float, float], torch.Tensor] = {}
+        self._heads: dict[Shape, nn.Linear] = {}
+
+    def __str__(self) -> str:
+        return "captured (one CUDA graph a shape of the batch)"
+
+    def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
+        """Return an optimizer whose tensors are those of earlier tasks, as good as new."""
+        self._lend_head(learner.model, task)
+        optimizer = optimizer_for(learner, weight_decay, capturable=True)
+        for group in optimizer.param_groups:
+            rate = torch.zeros((), device=learner.model.device)
+            key = group["peak_lr"], group["weight_decay"]
+            group["lr"] = self._rates.setdefault(key, rate)
+            for parameter in group["params"]:
+                optimizer.state[parameter] = self._fresh_moments(parameter)
+        self._model, self._optimizer = learner.model, optimizer
+        self._trained = tuple(learner.trained_parameters().values())
+        return optimizer
+
+    def _lend_head(self, model: TaskModel, task: Task) -> None:
+        """Let tasks with as many outputs share one head while they learn."""
+        own = model.heads[task.name]
+        assert isinstance(own, nn.Linear)
+        shared = self._heads.setdefault((task.is_regression, task.num_outputs), own)
+        if shared is not own:
+            with torch.no_grad():
+                shared.weight.copy_(own.weight)
+                shared.bias.copy_(own.bias)
+            model.heads[task.name] = shared
+        shared.requires_grad_(own.weight.requires_grad)
+
+    def _fresh_moments(self, parameter: nn.Parameter) -> dict[str, torch.Tensor]:
+        """Return AdamW's state of a parameter, all zero, where it was before."""
+        if parameter not in self._moments:
+            self._moments[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        for tensor in self._moments[parameter].values():
+            tensor.zero_()
+        return self._moments[parameter]
+
+    def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
+        """Execute one step; return its loss, a scalar."""
+        part, *others = batch.parts
+        if others or len(batch) != self._batch_size or not self._trained:
+            return compute(batch)
+        head = self._model.heads[part.task.name]
+        shape = (batch.input_ids.shape, id(head), *map(id, self._trained))
+        if shape not in self._graphs:
+            self._graphs[shape] = self._capture(compute, batch)
+        return self._graphs[shape].replay(batch)
+
+    def _capture(self, compute: Compute, batch: Batch) -> "_Graph":
+        """Capture the step; nothing is learned."""
+        self._warm_up(compute, batch)
+        inputs = batch.copy()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.stream(self._stream):
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            loss = compute(inputs)
+            graph.capture_end()
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return _Graph(graph, inputs, loss)
+
+    def _warm_up(self, compute: Compute, batch: Batch) -> None:
+        """Execute the step once, for whatever libraries do at first, and take it back."""
+        learned = [*self._trained, *self._states()]
+        before = [tensor.detach().clone() for tensor in learned]
+        random = torch.cuda.get_rng_state()
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            compute(batch)
+            with torch.no_grad():
+                for tensor, value in zip(learned, before, strict=True):
+                    tensor.copy_(value)
+        torch.cuda.synchronize()
+        torch.cuda.set_rng_state(random)
+
+    def _states(self) -> list[torch.Tensor]:
+        """Return the optimizer's tensors of what is trained now."""
+        states = (self._optimizer.state[parameter] for parameter in self._trained)
+        return [tensor for state in states for tensor in state.values()]
+
+    def end(self, learner: Steps, task: Task) -> None:
+        """Give the task a head of its own, with the learned values."""
+        model = learner.model
+        shared = model.heads[task.name]
+        assert isinstance(shared, nn.Linear)
+        own = nn.Linear(shared.in_features, shared.out_features, device=model.device)
+        own.load_state_dict(shared.state_dict())
+        model.heads[task.name] = own.requires_grad_(requires_grad=False)
+        self._optimizer.zero_grad(set_to_none=True)
+
+
+class _Graph:
+    """A captured step and where it reads its batch and writes its loss."""
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, inputs: Batch, loss: torch.Tensor):
+        self._graph = graph
+        self._inputs = inputs
+        self._loss = loss
+
+    def replay(self, batch: Batch) -> torch.Tensor:
+        """Execute the step on a batch of the same shape."""
+        self._inputs.take(batch)
+        self._graph.replay()
+        return self._loss.clone()
+
+
+Engine = Eager | Captured
+
+
+def pick_engine(
+    wanted: str, learner: Steps, device: torch.device, batch_size: int, *, counting: bool
+) -> Engine:
+    """Return the engine: ``auto`` captures where it can.
+
+    Args:
+        wanted: one of `ENGINES`.
+        learner: the learner, whose hooks may forbid to capture.
+        device: where it learns.
+        batch_size: rows of a whole batch.
+        counting: operations are counted, which needs every kernel to be seen.
+
+    Raises:
+        UserError: an engine that there is not, or ``captured`` where it cannot be.
+    """
+    choose("training.engine", wanted, ENGINES)
+    why = ""
+    if device.type != "cuda":
+        why = "graphs need a CUDA device"
+    elif not learner.plain_steps:
+        why = "the learner changes the step by hooks of its own"
+    elif counting:
+        why = "operations are counted"
+    require(wanted != "captured" or not why, f"training.engine=captured cannot be: {why}")
+    if wanted == "eager":
+        return Eager()
+    return Eager(why) if why else Captured(batch_size)

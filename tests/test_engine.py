@@ -1,0 +1,125 @@
+"""The captured step against the eager one; on a GPU. What can be told without one is told here."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from stream.config import TrainingConfig
+from stream.engine import Captured, Eager, pick_engine
+from stream.errors import UserError
+from stream.learners.adapter import Adapter
+from stream.learners.base import Learner
+from stream.learners.finetune import Finetune
+from stream.learners.joint import Joint
+from stream.learners.replay import Replay
+from stream.models.heads import TaskModel
+from stream.tasks.task import Task
+from stream.training import fit
+from stream.training_state import TrainingState
+from tests.conftest import CPU, made_task, tiny_encoder
+
+cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+GPU = torch.device("cuda")
+TRAINING = TrainingConfig(epochs=6, min_steps=0, batch_size=8)
+
+
+def learned(
+    make: Callable[[], Learner],
+    tasks: list[Task],
+    engine: str,
+    *,
+    stop: tuple[int, int] | None = None,
+    resumed: TrainingState | None = None,
+) -> tuple[Learner, list[list[float]]]:
+    """Learn tasks on the GPU; return the learner and every loss."""
+    learner = make()
+    learner.begin_stream(TaskModel(tiny_encoder().to(GPU), 0), tasks=tasks, seed=0, pad_id=0)
+    chosen = pick_engine(engine, learner, GPU, TRAINING.batch_size, counting=False)
+    assert isinstance(chosen, Captured if engine == "captured" else Eager)
+    losses = []
+    for number, task in enumerate(tasks):
+        begun = resumed if number == len(tasks) - 1 else None
+
+        def on_step(step, number=number) -> None:
+            if stop == (number, step.number):
+                raise StopError(step.save())
+
+        losses.append(fit(learner, task, TRAINING, on_step, engine=chosen, resumed=begun).losses)
+    return learner, losses
+
+
+class StopError(Exception):
+    def __init__(self, state: TrainingState):
+        super().__init__()
+        self.state = state
+
+
+# Equal numbers of outputs share a head while they learn; 29 rows leave a smaller batch.
+def tasks() -> list[Task]:
+    return [made_task("a", 2, 29), made_task("b", 5, 29), made_task("c", None), made_task("d", 2)]
+
+
+@cuda
+@pytest.mark.parametrize("make", [Adapter, Finetune, Joint])
+def test_captured_steps_learn_what_eager_ones_do(make: Callable[[], Learner]) -> None:
+    eager, expected = learned(make, tasks(), "eager")
+    captured, found = learned(make, tasks(), "captured")
+    for one, other in zip(found, expected, strict=True):
+        assert len(one) == len(other)
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
+    for task in tasks():
+        state = captured.served_state(task.name)
+        for name, tensor in eager.served_state(task.name).items():
+            torch.testing.assert_close(state[name], tensor, rtol=2e-2, atol=2e-3)
+
+
+@cuda
+def test_tasks_keep_what_they_learned_and_heads_of_their_own() -> None:
+    chosen = tasks()
+    first, _ = learned(Adapter, chosen[:1], "captured")
+    all_, _ = learned(Adapter, chosen, "captured")
+    assert torch.equal(
+        first.served_state("a")["heads.a.weight"], all_.served_state("a")["heads.a.weight"]
+    )
+    for name, tensor in first.served_state("a").items():
+        assert torch.equal(tensor, all_.served_state("a")[name]), name
+    pointers = {head.weight.data_ptr() for head in all_.model.heads.values()}  # type: ignore[union-attr]
+    assert len(pointers) == len(chosen)
+
+
+@cuda
+@pytest.mark.parametrize("step", [1, 7, 16])
+def test_a_captured_run_goes_on_bit_for_bit(step: int) -> None:
+    chosen = tasks()[:2]
+    whole, losses = learned(Adapter, chosen, "captured")
+    with pytest.raises(StopError) as stopped:
+        learned(Adapter, chosen, "captured", stop=(1, step))
+    again, rest = learned(Adapter, chosen, "captured", resumed=stopped.value.state)
+    assert rest[1] == losses[1]
+    for name, tensor in whole.served_state("b").items():
+        assert torch.equal(tensor, again.served_state("b")[name]), name
+
+
+def test_what_cannot_be_captured_is_eager_and_says_why() -> None:
+    assert "graphs need a CUDA device" in str(
+        pick_engine("auto", Adapter(), CPU, 8, counting=False)
+    )
+    assert str(pick_engine("eager", Adapter(), CPU, 8, counting=False)) == "eager"
+    assert "hooks of its own" in str(pick_engine("auto", Replay(), GPU, 8, counting=False))
+    assert "operations are counted" in str(pick_engine("auto", Adapter(), GPU, 8, counting=True))
+    with pytest.raises(UserError, match="captured cannot be: graphs need a CUDA device"):
+        pick_engine("captured", Adapter(), CPU, 8, counting=False)
+    with pytest.raises(UserError, match="'captured'"):
+        pick_engine("capture", Adapter(), CPU, 8, counting=False)
+
+
+def test_hooks_decide_what_is_plain() -> None:
+    class Hooked(Finetune):
+        def after_backward(self) -> None:
+            """Do something."""
+
+    assert Adapter().plain_steps
+    assert Joint().plain_steps
+    assert not Replay().plain_steps
+    assert not Hooked().plain_steps
