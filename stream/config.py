@@ -159,7 +159,7 @@ class EvaluationConfig:
         baseline: also score the untrained learner on every task.
         unseen: also score tasks that were not learned yet, after every task (forward transfer).
         batch_tokens: padded tokens a batch at most; fixed, so that a task's shapes never change.
-            (null: 2048 on a CPU, 32768 on a GPU.)
+            (null: 2048 on a CPU, 65536 on a GPU.)
     """
 
     split: str = "test"

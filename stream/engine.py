@@ -6,21 +6,23 @@ dropout masks and learning rate; its shapes are fixed, so there is one graph a s
 task to task: what a task owns is copied into the one encoder, so that no pointer changes.
 """
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain
 from typing import Any, Protocol
 
 import torch
 from torch import nn
 
 from stream.errors import choose, require
+from stream.models.half import HalfEncoder, copy_all
 from stream.models.heads import TaskModel
 from stream.schedule import Optimized, optimizer_for
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 
-LOG = logging.getLogger(__name__)
 ENGINES = ("auto", "eager", "captured")
+WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # tokens; a GPU hardly feels the difference
 
 Compute = Callable[[Batch], torch.Tensor]
 Shape = tuple[Any, ...]
@@ -49,6 +51,10 @@ class Eager:
         del task
         return optimizer_for(learner, weight_decay)
 
+    def computing(self) -> AbstractContextManager[None]:
+        """Be around the loss and its gradients."""
+        return nullcontext()
+
     def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
         """Execute one step; return its loss, a scalar."""
         return compute(batch)
@@ -60,7 +66,8 @@ class Eager:
 class Captured:
     """One CUDA graph a shape of the batch, replayed.
 
-    Batches of several tasks, and the smaller ones at the end of an epoch, are executed eagerly.
+    Batches are padded to few widths. Those of several tasks, and the smaller ones at the end of an
+    epoch, are executed eagerly.
     """
 
     def __init__(self, batch_size: int) -> None:
@@ -72,34 +79,39 @@ class Captured:
         self._moments: dict[nn.Parameter, dict[str, torch.Tensor]] = {}
         self._rates: dict[tuple[float, float], torch.Tensor] = {}
         self._heads: dict[Shape, nn.Linear] = {}
+        self._half: HalfEncoder | None = None
 
     def __str__(self) -> str:
         return "captured (one CUDA graph a shape of the batch)"
 
     def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
         """Return an optimizer whose tensors are those of earlier tasks, as good as new."""
-        self._lend_head(learner.model, task)
+        self._model = learner.model
+        self._lend_head(task)
+        if self._model.in_half:
+            self._half = self._half or HalfEncoder(self._model.encoder)
+            self._half.begin()
         optimizer = optimizer_for(learner, weight_decay, capturable=True)
-        for group in optimizer.param_groups:
-            rate = torch.zeros((), device=learner.model.device)
+        for group in (group for group in optimizer.param_groups if group["params"]):
+            rate = torch.zeros((), device=self._model.device)
             key = group["peak_lr"], group["weight_decay"]
             group["lr"] = self._rates.setdefault(key, rate)
             for parameter in group["params"]:
                 optimizer.state[parameter] = self._fresh_moments(parameter)
-        self._model, self._optimizer = learner.model, optimizer
+        self._optimizer = optimizer
         self._trained = tuple(learner.trained_parameters().values())
         return optimizer
 
-    def _lend_head(self, model: TaskModel, task: Task) -> None:
+    def _lend_head(self, task: Task) -> None:
         """Let tasks with as many outputs share one head while they learn."""
-        own = model.heads[task.name]
+        own = self._model.heads[task.name]
         assert isinstance(own, nn.Linear)
         shared = self._heads.setdefault((task.is_regression, task.num_outputs), own)
         if shared is not own:
             with torch.no_grad():
                 shared.weight.copy_(own.weight)
                 shared.bias.copy_(own.bias)
-            model.heads[task.name] = shared
+            self._model.heads[task.name] = shared
         shared.requires_grad_(own.weight.requires_grad)
 
     def _fresh_moments(self, parameter: nn.Parameter) -> dict[str, torch.Tensor]:
@@ -114,21 +126,37 @@ class Captured:
             tensor.zero_()
         return self._moments[parameter]
 
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Compute loss and gradients in bf16 where that is the model's precision."""
+        if self._half is None:
+            yield
+            return
+        self._half.read()
+        with self._model.shadowed_by(self._half.encoder):
+            yield
+        self._half.give_gradients()
+
     def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
         """Execute one step; return its loss, a scalar."""
         part, *others = batch.parts
         if others or len(batch) != self._batch_size or not self._trained:
             return compute(batch)
         head = self._model.heads[part.task.name]
-        shape = (batch.input_ids.shape, id(head), *map(id, self._trained))
+        width = self._width(batch)
+        shape = (width, id(head), *map(id, self._trained))
         if shape not in self._graphs:
-            self._graphs[shape] = self._capture(compute, batch)
+            self._graphs[shape] = self._capture(compute, batch.padded(width))
         return self._graphs[shape].replay(batch)
 
-    def _capture(self, compute: Compute, batch: Batch) -> "_Graph":
+    def _width(self, batch: Batch) -> int:
+        """Return the width to which a batch is padded."""
+        most = self._model.encoder.most_tokens
+        return next((w for w in WIDTHS if batch.width <= w <= most), batch.width)
+
+    def _capture(self, compute: Compute, inputs: Batch) -> "_Graph":
         """Capture the step; nothing is learned."""
-        self._warm_up(compute, batch)
-        inputs = batch.copy()
+        self._warm_up(compute, inputs)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(self._stream):
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
@@ -139,31 +167,25 @@ class Captured:
 
     def _warm_up(self, compute: Compute, batch: Batch) -> None:
         """Execute the step once, for whatever libraries do at first, and take it back."""
-        learned = [*self._trained, *self._states()]
+        states = (self._optimizer.state[parameter].values() for parameter in self._trained)
+        learned = [*self._trained, *chain.from_iterable(states)]
         before = [tensor.detach().clone() for tensor in learned]
         random = torch.cuda.get_rng_state()
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             compute(batch)
-            with torch.no_grad():
-                for tensor, value in zip(learned, before, strict=True):
-                    tensor.copy_(value)
+            copy_all(learned, before)
         torch.cuda.synchronize()
         torch.cuda.set_rng_state(random)
 
-    def _states(self) -> list[torch.Tensor]:
-        """Return the optimizer's tensors of what is trained now."""
-        states = (self._optimizer.state[parameter] for parameter in self._trained)
-        return [tensor for state in states for tensor in state.values()]
-
     def end(self, learner: Steps, task: Task) -> None:
         """Give the task a head of its own, with the learned values."""
-        model = learner.model
-        shared = model.heads[task.name]
+        shared = self._model.heads[task.name]
         assert isinstance(shared, nn.Linear)
-        own = nn.Linear(shared.in_features, shared.out_features, device=model.device)
+        device = self._model.device
+        own = nn.Linear(shared.in_features, shared.out_features, device=device)
         own.load_state_dict(shared.state_dict())
-        model.heads[task.name] = own.requires_grad_(requires_grad=False)
+        self._model.heads[task.name] = own.requires_grad_(requires_grad=False)
         self._optimizer.zero_grad(set_to_none=True)
 
 
@@ -176,7 +198,7 @@ class _Graph:
         self._loss = loss
 
     def replay(self, batch: Batch) -> torch.Tensor:
-        """Execute the step on a batch of the same shape."""
+        """Execute the step on a batch that is at most as wide."""
         self._inputs.take(batch)
         self._graph.replay()
         return self._loss.clone()

@@ -34,7 +34,7 @@ class Predictor(Protocol):
     def predict(self, batch: Batch) -> list[torch.Tensor]: ...  # noqa: D102
 
 
-BATCH_TOKENS = {"cpu": 2048, "cuda": 32768}
+BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}
 
 
 def logits_of(

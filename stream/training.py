@@ -47,8 +47,9 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
 
     def step(batch: Batch) -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
-        loss = learner.loss(batch)
-        loss.backward()
+        with engine.computing():
+            loss = learner.loss(batch)
+            loss.backward()
         learner.after_backward()
         attempt.clip_gradients()
         optimizer.step()

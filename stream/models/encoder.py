@@ -57,6 +57,7 @@ class Encoder(nn.Module):
         self.pooling = pooling
         config: Any = body.config
         self.width = int(config.hidden_size)
+        self.most_tokens = int(config.max_position_embeddings) - 2  # RoBERTa counts from 2
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())

@@ -3,6 +3,9 @@
 B examples, D width, K outputs of a task's head.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -22,7 +25,9 @@ class TaskModel(nn.Module):
         self, encoder: Encoder, seed: int, dropout: float = 0.1, *, precision: str = "float32"
     ):
         super().__init__()
-        self._half = precision == "bf16"
+        self.in_half = precision == "bf16"
+        """Whether the encoder computes in bf16."""
+        self._shadow: Encoder | None = None
         self.encoder = encoder
         self.heads = nn.ModuleDict()
         self.dropout = nn.Dropout(dropout)
@@ -56,14 +61,28 @@ class TaskModel(nn.Module):
 
     def forward(self, batch: Batch) -> list[torch.Tensor]:
         """Return the logits of each part through its own head: a list of [B_part, K]."""
-        # A cache of halved weights would outlive a captured step.
-        kind, half = batch.input_ids.device.type, torch.bfloat16
-        with torch.autocast(kind, half, enabled=self._half, cache_enabled=False):
-            features = self.encoder(batch)  # [B, D]
-        features = self.dropout(features.float())
+        features = self.dropout(self._encoded(batch))
         return [
             self.heads[part.task.name](features[part.start : part.stop]) for part in batch.parts
         ]
+
+    def _encoded(self, batch: Batch) -> torch.Tensor:
+        """Return one vector a text, float32 [B, D]."""
+        if self._shadow is not None:
+            return self._shadow(batch).float()
+        # A cache of halved weights would outlive what they were halved from.
+        kind, half = batch.input_ids.device.type, torch.bfloat16
+        with torch.autocast(kind, half, enabled=self.in_half, cache_enabled=False):
+            return self.encoder(batch).float()
+
+    @contextmanager
+    def shadowed_by(self, encoder: Encoder | None) -> Iterator[None]:
+        """Let another encoder of the same form compute inside the block."""
+        before, self._shadow = self._shadow, encoder
+        try:
+            yield
+        finally:
+            self._shadow = before
 
 
 def part_loss(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

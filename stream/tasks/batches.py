@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from stream.seeding import numpy_generator
 from stream.tasks.task import Split, Task
@@ -73,23 +74,34 @@ class Batch:
             tuple(labels.to(device, non_blocking=True) for labels in self.labels),
         )
 
-    def copy(self) -> "Batch":
-        """Return a copy with tensors of its own."""
+    @property
+    def width(self) -> int:
+        """The padded length L."""
+        return self.input_ids.shape[1]
+
+    def padded(self, width: int) -> "Batch":
+        """Return a copy with tensors of its own, padded to ``width`` tokens."""
+        more = (0, width - self.width)
         return replace(
             self,
-            input_ids=self.input_ids.clone(),
-            attention_mask=self.attention_mask.clone(),
-            token_type_ids=self.token_type_ids.clone(),
+            input_ids=functional.pad(self.input_ids, more),
+            attention_mask=functional.pad(self.attention_mask, more),
+            token_type_ids=functional.pad(self.token_type_ids, more),
             labels=tuple(labels.clone() for labels in self.labels),
         )
 
     def take(self, other: "Batch") -> None:
-        """Take the values of a batch of the same shapes, in place."""
-        self.input_ids.copy_(other.input_ids, non_blocking=True)
-        self.attention_mask.copy_(other.attention_mask, non_blocking=True)
-        self.token_type_ids.copy_(other.token_type_ids, non_blocking=True)
+        """Take the values of a batch of as many rows that is at most as wide, in place.
+
+        Columns behind it are masked; whatever tokens stand there are not read.
+        """
+        width = other.width
+        self.input_ids[:, :width].copy_(other.input_ids)
+        self.token_type_ids[:, :width].copy_(other.token_type_ids)
+        self.attention_mask[:, :width].copy_(other.attention_mask)
+        self.attention_mask[:, width:].zero_()
         for mine, theirs in zip(self.labels, other.labels, strict=True):
-            mine.copy_(theirs, non_blocking=True)
+            mine.copy_(theirs)
 
 
 def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Batch:

@@ -1,0 +1,56 @@
+"""An encoder that computes in bf16 for another one that keeps its weights in float32."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+
+from stream.models.encoder import Encoder
+
+
+def copy_all(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
+    """Copy many tensors in place, in few kernels; types may differ."""
+    if into:
+        with torch.no_grad():
+            torch._foreach_copy_(list(into), list(values))  # pyright: ignore
+
+
+class HalfEncoder:
+    """A bf16 copy of an encoder, which computes while the float32 original is what is learned.
+
+    Casting every weight where it is used, as autocast does, is half of all kernels of a step. Here
+    what is trained is copied at once before, and its gradients at once after.
+    """
+
+    def __init__(self, original: Encoder):
+        self._original = original
+        self.encoder = copy.deepcopy(original).to(torch.bfloat16)
+
+    def begin(self) -> None:
+        """Take all weights, and note what is trained from now on."""
+        self.encoder.train(self._original.training)
+        pairs = list(zip(self._original.parameters(), self.encoder.parameters(), strict=True))
+        with torch.no_grad():
+            for original, half in pairs:
+                half.copy_(original)
+                half.requires_grad_(original.requires_grad)
+                half.grad = None
+        trained = [pair for pair in pairs if pair[0].requires_grad]
+        self._trained = [original for original, _ in trained]
+        self._halves = [half for _, half in trained]
+
+    def read(self) -> None:
+        """Take the weights that are trained."""
+        for half in self._halves:
+            half.grad = None
+        copy_all(self._halves, self._trained)
+
+    def give_gradients(self) -> None:
+        """Give the gradients to the original, in float32."""
+        gradients, halves = [], []
+        for original, half in zip(self._trained, self._halves, strict=True):
+            if half.grad is not None:
+                original.grad = torch.empty_like(original)
+                gradients.append(original.grad)
+                halves.append(half.grad)
+        copy_all(gradients, halves)
