@@ -6,8 +6,7 @@ dropout masks and learning rate; its shapes are fixed, so there is one graph a s
 task to task: what a task owns is copied into the one encoder, so that no pointer changes.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, Protocol
 
@@ -15,7 +14,7 @@ import torch
 from torch import nn
 
 from stream.errors import choose, require
-from stream.models.half import HalfEncoder, copy_all
+from stream.models.half import copy_all
 from stream.models.heads import TaskModel
 from stream.schedule import Optimized, optimizer_for
 from stream.tasks.batches import Batch
@@ -49,11 +48,8 @@ class Eager:
     def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
         """Return the optimizer with which ``learner`` learns ``task``."""
         del task
+        learner.model.renew()
         return optimizer_for(learner, weight_decay)
-
-    def computing(self) -> AbstractContextManager[None]:
-        """Be around the loss and its gradients."""
-        return nullcontext()
 
     def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
         """Execute one step; return its loss, a scalar."""
@@ -79,7 +75,7 @@ class Captured:
         self._moments: dict[nn.Parameter, dict[str, torch.Tensor]] = {}
         self._rates: dict[tuple[float, float], torch.Tensor] = {}
         self._heads: dict[Shape, nn.Linear] = {}
-        self._half: HalfEncoder | None = None
+        self._warm: set[int] = set()
 
     def __str__(self) -> str:
         return "captured (one CUDA graph a shape of the batch)"
@@ -88,9 +84,7 @@ class Captured:
         """Return an optimizer whose tensors are those of earlier tasks, as good as new."""
         self._model = learner.model
         self._lend_head(task)
-        if self._model.in_half:
-            self._half = self._half or HalfEncoder(self._model.encoder)
-            self._half.begin()
+        self._model.renew()
         optimizer = optimizer_for(learner, weight_decay, capturable=True)
         for group in (group for group in optimizer.param_groups if group["params"]):
             rate = torch.zeros((), device=self._model.device)
@@ -126,17 +120,6 @@ class Captured:
             tensor.zero_()
         return self._moments[parameter]
 
-    @contextmanager
-    def computing(self) -> Iterator[None]:
-        """Compute loss and gradients in bf16 where that is the model's precision."""
-        if self._half is None:
-            yield
-            return
-        self._half.read()
-        with self._model.shadowed_by(self._half.encoder):
-            yield
-        self._half.give_gradients()
-
     def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
         """Execute one step; return its loss, a scalar."""
         part, *others = batch.parts
@@ -150,13 +133,21 @@ class Captured:
         return self._graphs[shape].replay(batch)
 
     def _width(self, batch: Batch) -> int:
-        """Return the width to which a batch is padded."""
+        """Return the width to which a batch is padded; in float32 its own.
+
+        Dropout draws by place, so a wider batch gets other masks. In float32, captured steps learn
+        what eager ones do; in bf16 they differ anyway.
+        """
+        if not self._model.in_half:
+            return batch.width
         most = self._model.encoder.most_tokens
         return next((w for w in WIDTHS if batch.width <= w <= most), batch.width)
 
     def _capture(self, compute: Compute, inputs: Batch) -> "_Graph":
         """Capture the step; nothing is learned."""
-        self._warm_up(compute, inputs)
+        if inputs.width not in self._warm:
+            self._warm.add(inputs.width)
+            self._warm_up(compute, inputs)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(self._stream):
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")

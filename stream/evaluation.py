@@ -15,6 +15,7 @@ import torch
 
 from stream.errors import TrainingDivergedError
 from stream.matrix import Cell
+from stream.models.heads import TaskModel
 from stream.scoring import score
 from stream.tasks.batches import Batch, evaluation_batches
 from stream.tasks.task import Task
@@ -28,7 +29,7 @@ class Predictor(Protocol):
     @property
     def serves_together(self) -> bool: ...  # noqa: D102
     @property
-    def model(self) -> torch.nn.Module: ...  # noqa: D102
+    def model(self) -> TaskModel: ...  # noqa: D102
 
     def serving(self, task: Task) -> AbstractContextManager[None]: ...  # noqa: D102
     def predict(self, batch: Batch) -> list[torch.Tensor]: ...  # noqa: D102
@@ -58,7 +59,8 @@ def logits_of(
         with ExitStack() as stack:
             for task in tasks:
                 stack.enter_context(learner.serving(task))
-            stack.enter_context(torch.inference_mode())
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(learner.model.computing())
             tokens = BATCH_TOKENS[device.type] if batch_tokens is None else batch_tokens
             for owned, batch in evaluation_batches(chosen, learner.pad_id, tokens):
                 predicted = learner.predict(batch.to(device))

@@ -47,7 +47,7 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
 
     def step(batch: Batch) -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
-        with engine.computing():
+        with learner.model.computing():
             loss = learner.loss(batch)
             loss.backward()
         learner.after_backward()

@@ -12,7 +12,7 @@ def copy_all(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> No
     """Copy many tensors in place, in few kernels; types may differ."""
     if into:
         with torch.no_grad():
-            torch._foreach_copy_(list(into), list(values))  # pyright: ignore
+            torch._foreach_copy_(list(into), list(values))  # pyright: ignore[reportPrivateImportUsage]
 
 
 class HalfEncoder:
@@ -26,20 +26,18 @@ class HalfEncoder:
         self._original = original
         self.encoder = copy.deepcopy(original).to(torch.bfloat16)
 
-    def begin(self) -> None:
+    def read_all(self) -> None:
         """Take all weights, and note what is trained from now on."""
         self.encoder.train(self._original.training)
-        pairs = list(zip(self._original.parameters(), self.encoder.parameters(), strict=True))
-        with torch.no_grad():
-            for original, half in pairs:
-                half.copy_(original)
-                half.requires_grad_(original.requires_grad)
-                half.grad = None
-        trained = [pair for pair in pairs if pair[0].requires_grad]
-        self._trained = [original for original, _ in trained]
-        self._halves = [half for _, half in trained]
+        originals, halves = list(self._original.parameters()), list(self.encoder.parameters())
+        copy_all(halves, originals)
+        pairs = list(zip(originals, halves, strict=True))
+        for original, half in pairs:
+            half.requires_grad_(original.requires_grad)
+        self._trained = [original for original, _ in pairs if original.requires_grad]
+        self._halves = [half for _, half in pairs if half.requires_grad]
 
-    def read(self) -> None:
+    def read_trained(self) -> None:
         """Take the weights that are trained."""
         for half in self._halves:
             half.grad = None

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from stream.models.encoder import Encoder
+from stream.models.half import HalfEncoder
 from stream.seeding import torch_generator
 from stream.tasks.batches import Batch, Part
 from stream.tasks.task import Task
@@ -27,7 +28,8 @@ class TaskModel(nn.Module):
         super().__init__()
         self.in_half = precision == "bf16"
         """Whether the encoder computes in bf16."""
-        self._shadow: Encoder | None = None
+        self._half: HalfEncoder | None = None
+        self._computes: HalfEncoder | None = None
         self.encoder = encoder
         self.heads = nn.ModuleDict()
         self.dropout = nn.Dropout(dropout)
@@ -61,28 +63,36 @@ class TaskModel(nn.Module):
 
     def forward(self, batch: Batch) -> list[torch.Tensor]:
         """Return the logits of each part through its own head: a list of [B_part, K]."""
-        features = self.dropout(self._encoded(batch))
+        encoder = self.encoder if self._computes is None else self._computes.encoder
+        features = self.dropout(encoder(batch).float())  # [B, D]
         return [
             self.heads[part.task.name](features[part.start : part.stop]) for part in batch.parts
         ]
 
-    def _encoded(self, batch: Batch) -> torch.Tensor:
-        """Return one vector a text, float32 [B, D]."""
-        if self._shadow is not None:
-            return self._shadow(batch).float()
-        # A cache of halved weights would outlive what they were halved from.
-        kind, half = batch.input_ids.device.type, torch.bfloat16
-        with torch.autocast(kind, half, enabled=self.in_half, cache_enabled=False):
-            return self.encoder(batch).float()
+    def renew(self) -> None:
+        """Note that weights changed, or which ones are trained; before every task."""
+        if self.in_half:
+            self._half = self._half or HalfEncoder(self.encoder)
+            self._half.read_all()
 
     @contextmanager
-    def shadowed_by(self, encoder: Encoder | None) -> Iterator[None]:
-        """Let another encoder of the same form compute inside the block."""
-        before, self._shadow = self._shadow, encoder
+    def computing(self) -> Iterator[None]:
+        """Compute in the model's precision inside the block; with gradients, those of one step."""
+        if not self.in_half:
+            yield
+            return
+        if self._half is None or not torch.is_grad_enabled():
+            self.renew()
+        assert self._half is not None
+        if torch.is_grad_enabled():
+            self._half.read_trained()
+        self._computes = self._half
         try:
             yield
         finally:
-            self._shadow = before
+            self._computes = None
+        if torch.is_grad_enabled():
+            self._half.give_gradients()
 
 
 def part_loss(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
