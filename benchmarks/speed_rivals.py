@@ -133,7 +133,8 @@ def houlsby(padded: int | None) -> Callable[..., Predict]:
         factor = model.config.hidden_size / SIZE
         model.add_adapter("task", DoubleSeqBnConfig(reduction_factor=factor, non_linearity="gelu"))
         model.add_classification_head("task", num_labels=outputs)
-        model.train_adapter("task")
+        model.train_adapter("task")  # freezes the rest, and activates it
+        model.set_active_adapters("task")
         collator = _collator(location, padded)
         return _trained(AdapterTrainer, model, train, epochs, folder, collator)
 

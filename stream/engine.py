@@ -62,8 +62,8 @@ class Eager:
 class Captured:
     """One CUDA graph a shape of the batch, replayed.
 
-    Batches are padded to few widths. Those of several tasks, and the smaller ones at the end of an
-    epoch, are executed eagerly.
+    Batches are padded to few widths. Those of other tasks than the one being learned, and the
+    smaller ones at the end of an epoch, are executed eagerly.
     """
 
     def __init__(self, batch_size: int) -> None:
@@ -82,7 +82,7 @@ class Captured:
 
     def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
         """Return an optimizer whose tensors are those of earlier tasks, as good as new."""
-        self._model = learner.model
+        self._model, self._task = learner.model, task.name
         self._lend_head(task)
         self._model.renew()
         optimizer = optimizer_for(learner, weight_decay, capturable=True)
@@ -123,7 +123,8 @@ class Captured:
     def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
         """Execute one step; return its loss, a scalar."""
         part, *others = batch.parts
-        if others or len(batch) != self._batch_size or not self._trained:
+        foreign = bool(others) or part.task.name != self._task
+        if foreign or len(batch) != self._batch_size or not self._trained:
             return compute(batch)
         head = self._model.heads[part.task.name]
         width = self._width(batch)
