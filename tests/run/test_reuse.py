@@ -1,0 +1,59 @@
+"""evaluation.reuse: the same scores with fewer evaluations, where nothing changed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from stream import orchestrator
+from stream.composition import compose_run
+from stream.display import Display
+from stream.errors import IsolationError
+from stream.tracking import NoTracking
+from tests.run.program import ROOT, TINY, run
+from tests.run.test_command_line import results
+
+
+def states(folder: Path) -> list[list[str]]:
+    return [[cell["state"] for cell in row if cell] for row in results(folder)["cells"]]
+
+
+def evidence(folder: Path) -> list[list[tuple[float, str]]]:
+    cells = results(folder)["cells"]
+    return [[(cell["score"], cell["digest"]) for cell in row if cell] for row in cells]
+
+
+@pytest.mark.parametrize("learner", ["adapter", "finetune"])
+def test_reused_cells_are_those_that_would_be_measured(tmp_path: Path, learner: str) -> None:
+    for reuse in ("off", "on", "verify"):
+        (tmp_path / reuse).mkdir()
+        code, _, err = run(tmp_path / reuse, f"learner={learner}", f"evaluation.reuse={reuse}")
+        assert (code, err) == (0, "")
+    assert evidence(tmp_path / "on") == evidence(tmp_path / "verify") == evidence(tmp_path / "off")
+    one, two, three = ["measured"], ["measured"] * 2, ["measured"] * 3
+    assert states(tmp_path / "off") == [one, two, three]
+    if learner == "adapter":
+        again = ["reused", "measured"]
+        assert states(tmp_path / "on") == [one, again, ["reused", *again]]
+        assert states(tmp_path / "verify") == [one, again, three]
+        assert results(tmp_path / "on")["memory"] == results(tmp_path / "off")["memory"]
+    else:  # learning changes what serves earlier tasks, so nothing can be reused
+        assert states(tmp_path / "on") == states(tmp_path / "verify") == [one, two, three]
+
+
+def test_verify_stops_where_equal_tensors_give_other_logits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured, calls = orchestrator.evaluate, []
+
+    def drifting(*arguments):
+        calls.append(arguments)
+        return replace(measured(*arguments), digest=f"{len(calls):064}")
+
+    monkeypatch.setattr(orchestrator, "evaluate", drifting)
+    given = [*TINY, "task=[cola,stsb]", "tracking=none", "evaluation.reuse=verify"]
+    config, _ = compose_run(ROOT / "conf", given)
+    refused = pytest.raises(IsolationError, match="'cola' was served with the same tensors")
+    with Display(Console(quiet=True), tmp_path) as display, refused:
+        orchestrator.run_stream(config, tmp_path, tracker=NoTracking(), display=display)
