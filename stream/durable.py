@@ -32,9 +32,10 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write JSON without NaN, durably.
+    """Write JSON without NaN, durably: a line a key, since indenting all takes ten times as long.
 
     Raises:
         OSError: as `write_durably`.
     """
-    write_durably(path, f"{json.dumps(values, indent=1, allow_nan=False)}\n".encode())
+    lines = (f"{json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in values.items())
+    write_durably(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())

@@ -1,7 +1,7 @@
 """The score matrix: cell (i, j) is the evidence on task j after learning task i (0-based)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -92,4 +92,4 @@ class ScoreMatrix:
 
     def as_json(self) -> list[list[dict[str, Any] | None]]:
         """Return the cells as JSON values, null where not evaluated."""
-        return [[None if cell is None else asdict(cell) for cell in row] for row in self.cells]
+        return [[None if cell is None else dict(vars(cell)) for cell in row] for row in self.cells]

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from importlib import metadata
 from math import isnan
 from pathlib import Path
@@ -97,9 +98,9 @@ class Record:
             "probe": None if self.probe is None else self.probe.as_json(),
             "flops": None if self.flops is None else self.flops.as_json(),
             "fingerprints": self.fingerprints,
-            "data": self._data(),
+            "data": self._data,
             "versions": versions(),
-            "config": asdict(self.config),
+            "config": self._config,
         }
 
     def restore(self, values: Mapping[str, Any]) -> None:
@@ -138,6 +139,12 @@ class Record:
             ),
         )
 
+    @cached_property
+    def _config(self) -> dict[str, Any]:
+        """The configuration as JSON values; it does not change."""
+        return asdict(self.config)
+
+    @cached_property
     def _data(self) -> dict[str, Any]:
         """Return where the rows came from, how many there are, and their hashes."""
         rows = {

@@ -118,21 +118,24 @@ def _check_extension(stored: RunConfig, asked: RunConfig) -> None:
     require(not changed, f"the YAML of these tasks changed since the run: {', '.join(changed)}")
 
 
-def first_difference(old: Any, new: Any, path: str = "", free: Sequence[str] = ()) -> str | None:
+def first_difference(
+    old: Any, new: Any, path: str = "", free: Sequence[str] = (), absent: Any = None
+) -> str | None:
     """Return the first setting that differs, with both values; None where nothing does.
 
-    ``free`` are top-level names that do not count.
+    ``free`` are top-level names that do not count; a key that is not there counts as ``absent``.
     """
-    return next(_differences(old, new, path, free), None)
+    return next(_differences(old, new, path, free, absent), None)
 
 
-def _differences(old: Any, new: Any, path: str, free: Sequence[str]) -> Iterator[str]:
+def _differences(old: Any, new: Any, path: str, free: Sequence[str], absent: Any) -> Iterator[str]:
     """Yield every setting that differs."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in [*old, *(key for key in new if key not in old)]:
             if key not in free:
                 inner = f"{path}.{key}".lstrip(".")
-                yield from _differences(old.get(key), new.get(key), inner, ())
+                pair = old.get(key, absent), new.get(key, absent)
+                yield from _differences(*pair, inner, (), absent)
     elif old != new:
         yield f"{path} was {old}, now {new}"
 

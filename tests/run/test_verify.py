@@ -55,9 +55,11 @@ def test_a_flipped_bit_is_found_in_every_file(
         copy = Path(shutil.copytree(honest, tmp_path / "copy"))
         target = copy / path.relative_to(honest)
         data = bytearray(target.read_bytes())
-        data[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
+        place = chosen.randrange(len(data))
+        data[place] ^= 1 << chosen.randrange(8)
         target.write_bytes(data)
-        assert main(["verify", str(copy), "--device", "cpu"]) != 0, path
+        at = (path, data[max(place - 20, 0) : place + 20])
+        assert main(["verify", str(copy), "--device", "cpu"]) != 0, at
         shutil.rmtree(copy)
     capsys.readouterr()
 
@@ -67,6 +69,7 @@ def test_a_flipped_bit_is_found_in_every_file(
     [
         (("cells", 1, 0, "score"), 0.9, "matrix, computed again"),
         (("cells", 1, 0, "digest"), "0" * 64, "stsb: digest, last row"),
+        (("status",), "cnmplete", "status"),
         (("metrics", "forgetting"), 0.5, "metrics, computed again"),
         (("ledger", "tasks", 1, "stored_parameters"), 5, "stored parameters"),
         (("fingerprints", "cola"), "0" * 64, "cola: fingerprint"),
