@@ -358,7 +358,7 @@ def test_headers_are_told_from_rows(first: list, rest: list, expected: bool) -> 
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a.csv", "binary, not text"),
         (bytes(range(256)) * 9, "a.txt", "binary, not text"),
         (zipped({"a": "b"}), "a.csv", r"this is a zip archive \(or a workbook\)"),
-        (gzip.compress(b"a,b"), "a.csv", "this is gzip, not text"),
+        (gzip.compress(b"a,b", mtime=0), "a.csv", "this is gzip, not text"),
         (bz2.compress(b"a,b"), "a.csv.bz2", "this is bzip2, not text"),
         (b"PAR1xxxx", "a.csv", "this is Parquet, not text"),
         (b"not parquet", "a.parquet", "cannot be read as Parquet"),
@@ -477,7 +477,7 @@ def test_gzip_and_zip(tmp_path: Path) -> None:
     assert rows(source) == PLAIN_ROWS
     assert source.where == f"{tmp_path}/a.zip/d/a.csv"
     line = b'{"text": "a", "label": 1}'
-    assert rows(read(tmp_path, gzip.compress(line), "a.jsonl.gz")) == [("a", 1)]
+    assert rows(read(tmp_path, gzip.compress(line, mtime=0), "a.jsonl.gz")) == [("a", 1)]
     assert rows(read(tmp_path, zipped({"only": PLAIN}), "b.zip")) == PLAIN_ROWS
 
 
@@ -505,7 +505,7 @@ def test_unsafe_members_are_refused(tmp_path: Path, name: str) -> None:
 def test_bombs_are_refused(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_UNPACKED_BYTES", 3 << 20)
     zeros = b"a,b\n" * (1 << 20)
-    packed = gzip.compress(zeros) if name.endswith("gz") else zipped({"a.csv": zeros})
+    packed = gzip.compress(zeros, mtime=0) if name.endswith("gz") else zipped({"a.csv": zeros})
     assert len(packed) < 50_000
     with pytest.raises(UserError, match="unpacks to more than 3,145,728 bytes, refused"):
         read(tmp_path, packed, name)
