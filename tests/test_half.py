@@ -46,6 +46,23 @@ def test_loss_and_gradients_are_those_of_float32_but_for_rounding() -> None:
         assert (gradient - exact[name]).norm() <= 0.1 * exact[name].norm() + 1e-4, name
 
 
+def test_a_look_at_scores_within_a_task_does_not_switch_dropout_off() -> None:
+    task = made_task("a", 2)
+    learner = begun(Adapter(), precision="bf16", tasks=[task])
+    learner.begin_task(task)
+    learner.model.train()
+    learner.model.renew()
+    batch = collate([(task, task.split("train"), np.arange(8))], 0)
+
+    def losses() -> set[float]:
+        with learner.model.computing():
+            return {learner.loss(batch).item() for _ in range(4)}
+
+    assert len(losses()) > 1
+    evaluate(learner, task, "test", 512, CPU)
+    assert len(losses()) > 1
+
+
 @pytest.mark.parametrize("make", [Adapter, Finetune, Replay])
 def test_what_is_stored_stays_float32_and_is_what_serves(make) -> None:
     tasks = [made_task("a", 2), made_task("b", 5)]

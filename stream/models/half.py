@@ -38,7 +38,8 @@ class HalfEncoder:
         self._halves = [half for _, half in pairs if half.requires_grad]
 
     def read_trained(self) -> None:
-        """Take the weights that are trained."""
+        """Take the weights that are trained; an evaluation in between left its mode behind."""
+        self.encoder.train(self._original.training)
         for half in self._halves:
             half.grad = None
         copy_all(self._halves, self._trained)
