@@ -1,7 +1,6 @@
 """The command line of analysis: python -m analysis compare|figures|report|spans|verify."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from analysis.paired import choose_method, difference_sheet
 from analysis.report import write_report
 from analysis.report_plot import require_plotly
 from analysis.sheet import latex, markdown, show
+from stream.durable import write_durably
 from stream.errors import UserError, understood
 from stream.screen import outlive_readers
 
@@ -160,9 +160,7 @@ def compare_runs(arguments: argparse.Namespace) -> int:
 def write_text(path: Path, text: str) -> None:
     """Write a file, whole or not at all, and the folders that it needs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    write_durably(path, text.encode())
 
 
 def draw_runs(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ It is put together here, from tables and charts; how it looks and moves is in ``
 """
 
 import importlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from analysis.report_methods import Method, Results, build_methods
 from analysis.report_plot import MARKERS, Chart, looks, require_plotly
 from analysis.report_tables import headline_table, task_table
 from analysis.report_text import script_json, visible
+from stream.durable import write_durably
 from stream.wording import count
 
 PAGE = "report_page"
@@ -47,12 +47,7 @@ def write_report(runs: Sequence[Run], problems: Sequence[str], out: Path) -> lis
     chosen, left_out = largest_comparable(runs)
     page = render(chosen, [*problems, *left_out])
     out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(page, encoding="utf-8")
-        os.replace(temporary, out)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_durably(out, page.encode())
     return left_out
 
 

@@ -8,7 +8,6 @@ smallest input that hypothesis finds.
 
 import argparse
 import contextlib
-import copy
 import io
 import json
 import os
@@ -34,6 +33,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from analysis.__main__ import main as analysis  # noqa: E402
+from benchmarks.fuzz_input import changed, torn  # noqa: E402
 from stream.composition import register  # noqa: E402
 from stream.errors import UserError  # noqa: E402
 from stream.export import main as export  # noqa: E402
@@ -57,31 +57,6 @@ TASK = {
 CSV = "id;text;label\n" + "".join(
     f'{i};"row {i} is ""{word}"", really";{word}\n'
     for i, word in enumerate(["bad", "good"] * 30, start=1)
-)
-
-_NASTY = (
-    "",
-    "\0",
-    "../../x",
-    "/etc/passwd",
-    "\u202e",
-    "=1+1",
-    "<b>",
-    "${oc.env:HOME}",
-    "nan",
-    "é" * 999,
-)
-JUNK = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(10**20), 10**20),
-    st.floats(),
-    st.text(max_size=8),
-    st.sampled_from(_NASTY),
-    st.just([]),
-    st.just({}),
-    st.lists(st.integers(-3, 3), max_size=3),
-    st.dictionaries(st.text(max_size=3), st.integers(-3, 3), max_size=2),
 )
 
 
@@ -124,43 +99,6 @@ def answered(command: Callable[[], Any], room: Path) -> None:
             code = error.code
     assert code in (0, 1, 2, None), f"exit code {code}"
     assert tree(room.parent, room) == before, "a file outside the folder"
-
-
-def changed(draw: Callable[[Any], Any], value: Any) -> Any:
-    """Return JSON values with one to three places changed, added or taken out."""
-    value = copy.deepcopy(value)
-    for _ in range(draw(st.integers(1, 3))):
-        node = value
-        for _ in range(draw(st.integers(0, 6))):
-            below = list(node.values()) if isinstance(node, dict) else node
-            inner = [child for child in below if isinstance(child, dict | list) and child]
-            if not inner:
-                break
-            node = draw(st.sampled_from(inner))
-        key = draw(st.sampled_from(list(node) if isinstance(node, dict) else range(len(node))))
-        if draw(st.booleans()):
-            node[key] = draw(JUNK)
-        elif draw(st.booleans()):
-            del node[key]
-        elif isinstance(node, dict):
-            node[draw(st.text(max_size=5))] = draw(JUNK)
-        else:
-            node.append(draw(JUNK))
-        if not node:
-            break
-    return value
-
-
-def torn(draw: Callable[[Any], Any], data: bytes) -> bytes:
-    """Return bytes that were cut, overwritten or given more of."""
-    whole = bytearray(data)
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, max(len(whole) - 1, 0)))
-        stop = start + draw(st.integers(0, 12))
-        whole[start:stop] = draw(
-            st.one_of(st.binary(max_size=12), st.sampled_from([b'"', b";", b"\n"]))
-        )
-    return bytes(whole)
 
 
 class Fuzzed:

@@ -18,27 +18,16 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # bits depend on it, so all runs need the same
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from benchmarks.warm import ROOT, forked
+from stream.checkpoint import CheckpointStore
+from stream.learners import LEARNERS
 
-import matplotlib.figure  # noqa: E402
-import transformers  # noqa: E402
-
-import run_stream  # noqa: E402
-from stream.checkpoint import CheckpointStore  # noqa: E402
-from stream.learners import LEARNERS  # noqa: E402
-
-# Imported once, and not in every attempt.
-IMPORTED = (matplotlib.figure, transformers.BertModel, transformers.AutoModel)
 SMALL = ("experiment=smoke", "device=cpu", "task=[stsb,cola,crowdflower_airline]")
 SMALL += ("training.epochs=3", "checkpoint.every=2", "probe.every=4", "count_flops=true")
 CASES = {name: (f"learner={name}",) for name in LEARNERS}
@@ -56,7 +45,6 @@ MOMENTS = {
     "figures": "stream.plots:write_figures",
 }
 TIMER = "any time"
-CRASHED = 70
 
 
 @dataclass
@@ -117,36 +105,6 @@ def count_calls(into: Path) -> None:
 
     for stage, path in MOMENTS.items():
         hooked(path, noting(stage))
-
-
-def forked(log: Path, arguments: Sequence[str], prepare: Callable[[], None]) -> int:
-    """Start the program in a copy of this process; return its process id."""
-    sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
-        _run(log, arguments, prepare)
-    return child
-
-
-def _run(log: Path, arguments: Sequence[str], prepare: Callable[[], None]) -> NoReturn:
-    """Be the program from here on."""
-    code = CRASHED
-    try:
-        file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.dup2(file, 1)
-        os.dup2(file, 2)
-        os.chdir(log.parent)
-        prepare()
-        run_stream.main(arguments)
-        code = 0
-    except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else CRASHED
-    except BaseException:  # noqa: BLE001 - told to the parent by the exit code
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
 
 
 def ended(child: int, seconds: float | None = None) -> int:
@@ -225,7 +183,8 @@ class Killing:
         else:  # killed before the first record: there is nothing to go on from
             arguments = (*self._settings, f"hydra.run.dir={folder}")
         self.outcome.resumed += begun
-        return ended(forked(self._log, arguments, prepare), seconds)
+        child = forked(arguments, self._root, self._log, self._log, prepare)
+        return ended(child, seconds)
 
     def _next_stage(self) -> str:
         """Return where to die next: every stage once, in random order, and then again."""

@@ -69,8 +69,8 @@ class BackboneConfig:
         location: module name of the package, path of the folder, or id on the hub.
         sha256: digest that ``model.safetensors`` must have; null skips the check.
         tokenizer: folder, package or id of the tokenizer where it is not the encoder's own.
-        precision: of the encoder: ``float32``, ``bf16`` (autocast; weights, head and loss stay
-            float32) or ``auto``: bf16 on a GPU that has it.
+        precision: of the encoder: ``float32``, ``bf16`` (a copy of it computes; weights, head and
+            loss stay float32) or ``auto``: bf16 on a GPU that has it.
         pooling: ``cls`` (the paper), ``pooler`` (the paper's released code) or ``mean``.
         max_length: tokens a text or pair is cut to.
     """

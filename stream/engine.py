@@ -1,9 +1,10 @@
 """How a training step is executed: as it stands, or captured once and replayed (CUDA graphs).
 
 A step of a small encoder is a thousand short kernels, and starting them takes far longer than
-their work. A captured step starts them all at once. It is the same step, with the same parameters,
-dropout masks and learning rate; its shapes are fixed, so there is one graph a shape, kept from
-task to task: what a task owns is copied into the one encoder, so that no pointer changes.
+their work. A captured step starts them all at once. It is the same step with the same parameters
+and learning rate, and in float32 the same dropout masks. Its shapes are fixed, so there is one
+graph a shape, kept from task to task: what a task owns is copied into the one encoder, so that no
+pointer changes.
 """
 
 from collections.abc import Callable

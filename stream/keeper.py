@@ -55,7 +55,7 @@ class Keeper:
         groups = {
             name: learner.owned_state(task.name)
             for task in learner.learned
-            if (name := _group(task)) not in self._stored
+            if (name := group_of(task)) not in self._stored
         }
         groups["shared"] = learner.shared_state()
         state: dict[str, Any] = {"results": self.record.as_json(), "training": None}
@@ -121,7 +121,7 @@ class Keeper:
         )
 
 
-def _group(task: Task) -> str:
+def group_of(task: Task) -> str:
     """Return the name of the group of what a task owns."""
     return f"task/{task.name}"
 
@@ -144,9 +144,9 @@ def load_tasks(
     learner = parts.learner
     try:
         for task in tasks:
-            if _group(task) not in checkpoint.groups:
+            if group_of(task) not in checkpoint.groups:
                 raise UserError(f"task {task.name!r} was not learned in this run")
-            owned = store.load(checkpoint, _group(task))
+            owned = store.load(checkpoint, group_of(task))
             if serve_only:
                 learner.adopt(task, owned)
             else:

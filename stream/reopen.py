@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from stream.assembly import Parts, assemble
-from stream.checkpoint import CheckpointStore
+from stream.checkpoint import Checkpoint, CheckpointStore
 from stream.config import RunConfig
 from stream.errors import UserError, require, understood, unknown
-from stream.keeper import load_tasks
+from stream.keeper import group_of, load_tasks
 from stream.results import FILE_NAME
 from stream.resume import read_record, recorded_config
 from stream.tasks.sequence import data_hash
@@ -46,11 +46,8 @@ def serve_run(folder: Path, device: str = "auto") -> Served:
     with understood(folder / FILE_NAME):
         tasks = [Task(name, config.task[name], {}, {}) for name in results["order"]]
     parts = assemble(config, tasks=tasks)
-    store = CheckpointStore(folder)
-    found = store.latest()
-    if found is None:
-        raise UserError(f"{folder} has no checkpoint: the run kept none")
-    learned = [task for task in tasks if f"task/{task.name}" in found.groups]
+    store, found = _newest_checkpoint(folder)
+    learned = [task for task in tasks if group_of(task) in found.groups]
     load_tasks(store, found, parts, learned, serve_only=True)
     return Served(config, parts, {task.name: task for task in learned})
 
@@ -81,9 +78,18 @@ def reopen(
     same = now == then or not same_data
     require(same, f"the data changed since the run {folder}: hash {now}, recorded {then}")
     tasks = [task for task in parts.tasks if task.name in names]
+    load_tasks(*_newest_checkpoint(folder), parts, tasks)
+    return Reopened(results, config, parts, tasks)
+
+
+def _newest_checkpoint(folder: Path) -> tuple[CheckpointStore, Checkpoint]:
+    """Return a run's store and the newest generation in it that is whole.
+
+    Raises:
+        UserError: the run kept none.
+    """
     store = CheckpointStore(folder)
     found = store.latest()
     if found is None:
         raise UserError(f"{folder} has no checkpoint: the run kept none")
-    load_tasks(store, found, parts, tasks)
-    return Reopened(results, config, parts, tasks)
+    return store, found

@@ -15,7 +15,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from stream.checkpoint import CheckpointStore
-from stream.config import LOCK, RunConfig
+from stream.config import LOCK, LOG_NAME, RunConfig
 from stream.durable import write_json
 from stream.errors import TrainingDivergedError, UserError, require
 from stream.results import FILE_NAME
@@ -112,7 +112,7 @@ def _run_once(
 
 def _keep_traceback(folder: Path) -> None:
     """Append the present exception's traceback to the job's log."""
-    with (folder / "run.log").open("a", encoding="utf-8") as log:
+    with (folder / LOG_NAME).open("a", encoding="utf-8") as log:
         log.write(traceback.format_exc())
 
 

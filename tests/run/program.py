@@ -1,8 +1,7 @@
 """Starts the program for tests: in a process of its own, or in a copy of one that imported it.
 
-Importing torch, transformers and matplotlib takes longer than a small run. ``run`` therefore asks
-a server (this file, started once a test process), which has imported everything and computed
-nothing; it forks for each run, so that no run sees anything of another.
+``run`` asks a server (this file, started once a test process), which forks for each run: see
+`benchmarks.warm`.
 """
 
 import atexit
@@ -11,16 +10,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import traceback
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = [sys.executable, str(ROOT / "run_stream.py")]
 TINY = ["experiment=smoke", "device=cpu"]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-CRASHED = 70
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -78,42 +74,15 @@ def _server() -> subprocess.Popen[str]:
 
 def serve() -> None:
     """Answer requests: run the program in a fork, tell its exit code."""
-    sys.path.insert(0, str(ROOT))
-    import matplotlib.figure
-    import transformers
+    from benchmarks.warm import forked
 
-    import run_stream
-
-    assert matplotlib.figure
-    assert transformers.BertModel
-    assert transformers.AutoModel
     for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            _be_the_program(run_stream, json.loads(line))
+        asked = json.loads(line)
+        out, err = (Path(asked["streams"], name) for name in ("out", "err"))
+        child = forked(asked["arguments"], Path(asked["folder"]), out, err)
         _, status = os.waitpid(child, 0)
         sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
         sys.stdout.flush()
-
-
-def _be_the_program(module: Any, request: dict[str, Any]) -> NoReturn:
-    """Run the program in this process and end it."""
-    code = CRASHED
-    try:
-        for number, name in ((1, "out"), (2, "err")):
-            with Path(request["streams"], name).open("w", encoding="utf-8") as file:
-                os.dup2(file.fileno(), number)
-        os.chdir(request["folder"])
-        module.main(request["arguments"])
-        code = 0
-    except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else 1
-    except BaseException:  # noqa: BLE001 - told by exit code and error output
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
 
 
 if __name__ == "__main__":

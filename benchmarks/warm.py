@@ -1,0 +1,62 @@
+"""The program in copies of one process: it imports everything once and computes nothing itself.
+
+Importing torch, transformers and matplotlib takes longer than a small run. A copy (fork) starts at
+once, and no run sees anything of another.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # bits depend on it, so all runs need the same
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+import matplotlib.figure  # noqa: E402
+import transformers  # noqa: E402
+
+import run_stream  # noqa: E402
+
+IMPORTED = (matplotlib.figure, transformers.BertModel, transformers.AutoModel)
+CRASHED = 70
+
+
+def forked(
+    arguments: Sequence[str],
+    folder: Path,
+    out: Path,
+    err: Path,
+    prepare: Callable[[], None] = lambda: None,
+) -> int:
+    """Start the program in a copy of this process; return its process id.
+
+    Args:
+        arguments: its command line.
+        folder: where it runs.
+        out: the file behind which its output goes.
+        err: the same for its error output.
+        prepare: called in the copy before the program.
+    """
+    sys.stdout.flush()
+    child = os.fork()
+    if child:
+        return child
+    code = CRASHED
+    try:
+        for number, path in ((1, out), (2, err)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), number)
+        os.chdir(folder)
+        prepare()
+        run_stream.main(arguments)
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else CRASHED
+    except BaseException:  # noqa: BLE001 - told to the parent by the exit code
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
