@@ -16,7 +16,7 @@ from torch import nn
 
 from stream.errors import choose, require
 from stream.models.half import copy_all
-from stream.models.heads import TaskModel
+from stream.models.heads import Head, TaskModel
 from stream.schedule import Optimized, optimizer_for
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
@@ -75,7 +75,7 @@ class Captured:
         # Graphs hold pointers, so what they read or write has to stay where it is.
         self._moments: dict[nn.Parameter, dict[str, torch.Tensor]] = {}
         self._rates: dict[tuple[float, float], torch.Tensor] = {}
-        self._heads: dict[Shape, nn.Linear] = {}
+        self._heads: dict[Shape, Head] = {}
         self._warm: set[int] = set()
 
     def __str__(self) -> str:
@@ -98,16 +98,17 @@ class Captured:
         return optimizer
 
     def _lend_head(self, task: Task) -> None:
-        """Let tasks with as many outputs share one head while they learn."""
-        own = self._model.heads[task.name]
-        assert isinstance(own, nn.Linear)
-        shared = self._heads.setdefault((task.is_regression, task.num_outputs), own)
-        if shared is not own:
-            with torch.no_grad():
-                shared.weight.copy_(own.weight)
-                shared.bias.copy_(own.bias)
-            self._model.heads[task.name] = shared
+        """Let tasks share one head, with room for many outputs, while they learn."""
+        own = self._model.head(task.name)
+        room = own.outputs if task.is_regression else 2 ** max(own.outputs - 1, 31).bit_length()
+        if (task.is_regression, room) not in self._heads:
+            lent = Head(own.in_features, own.outputs, room).to(self._model.device)
+            self._heads[task.is_regression, room] = lent
+        shared = self._heads[task.is_regression, room]
+        shared.take(own)
+        shared.train(own.training)
         shared.requires_grad_(own.weight.requires_grad)
+        self._model.heads[task.name] = shared
 
     def _fresh_moments(self, parameter: nn.Parameter) -> dict[str, torch.Tensor]:
         """Return AdamW's state of a parameter, all zero, where it was before."""
@@ -173,11 +174,9 @@ class Captured:
 
     def end(self, learner: Steps, task: Task) -> None:
         """Give the task a head of its own, with the learned values."""
-        shared = self._model.heads[task.name]
-        assert isinstance(shared, nn.Linear)
-        device = self._model.device
-        own = nn.Linear(shared.in_features, shared.out_features, device=device)
-        own.load_state_dict(shared.state_dict())
+        shared = self._model.head(task.name)
+        own = Head(shared.in_features, shared.outputs).to(self._model.device)
+        own.take(shared)
         self._model.heads[task.name] = own.requires_grad_(requires_grad=False)
         self._optimizer.zero_grad(set_to_none=True)
 

@@ -44,11 +44,19 @@ class Keeper:
         every = self.config.every
         stopping = self.stop.signum is not None
         if stopping or (every is not None and step.number % every == 0):
-            self.save(step.save(), index)
+            self.save(self.record.as_json(), step.save(), index)
         self.stop.check()
 
-    def save(self, training: TrainingState | None = None, index: int | None = None) -> None:
-        """Write a checkpoint: of whole tasks, or from within task ``index``."""
+    def save(
+        self,
+        results: Mapping[str, Any],
+        training: TrainingState | None = None,
+        index: int | None = None,
+    ) -> None:
+        """Write a checkpoint: of whole tasks, or from within task ``index``.
+
+        ``results`` is the record's `as_json` of now.
+        """
         if not self.config.enabled:
             return
         learner = self.parts.learner
@@ -58,7 +66,7 @@ class Keeper:
             if (name := group_of(task)) not in self._stored
         }
         groups["shared"] = learner.shared_state()
-        state: dict[str, Any] = {"results": self.record.as_json(), "training": None}
+        state: dict[str, Any] = {"results": results, "training": None}
         if training is not None:
             groups["training"] = training.tensors
             state["training"] = {"task": index, **training.numbers()}

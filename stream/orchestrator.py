@@ -91,8 +91,9 @@ def _run(
         stream.learn(index, training if index == first else None)
         stream.score_row(index)
         stream.account(index)
-        keeper.save()  # first: rows in results.json are never ahead of what can be gone on from
-        results = record.write(folder)
+        results = record.as_json()
+        keeper.save(results)  # first: results.json is never ahead of what can be gone on from
+        record.write(folder, results)
         tracker.row(index, results)
         display.row(index, results)
     record.status = "complete"
@@ -125,7 +126,7 @@ class _Stream:
         )
         precision = pick_precision(config.backbone.precision, parts.device)
         self.how = f"training steps: {self._engine}; the encoder computes in {precision}"
-        self._fingerprinter = Fingerprinter()
+        self._fingerprinter, self._fingerprints = Fingerprinter(), dict[str, str]()
         if config.probe.every is not None:
             split, rows = config.evaluation.split, config.probe.rows
             samples = [sampled(task, split, rows, config.seed) for task in parts.tasks]
@@ -203,7 +204,7 @@ class _Stream:
         settings, timing = self._config.evaluation, self._record.timing
         tasks = self._record.tasks if settings.unseen else self._record.tasks[: index + 1]
         self._display.evaluating(index, len(tasks))
-        self._fingerprinter = Fingerprinter()
+        self._fingerprinter, self._fingerprints = Fingerprinter(), {}
         cells = [self._cell(task, last=index == len(self._record.tasks) - 1) for task in tasks]
         for position, cell in enumerate(cells):
             self._record.matrix.record(index, position, cell)
@@ -249,6 +250,9 @@ class _Stream:
 
     def _fingerprint(self, task: Task) -> str:
         """Return the fingerprint of what serves a task now, its evaluation data and its metric."""
-        split = self._config.evaluation.split
-        state = self._learner.served_state(task.name)
-        return self._fingerprinter.of(state, task.hashes[split], task.spec.metric)
+        if task.name not in self._fingerprints:
+            rows = task.hashes[self._config.evaluation.split]
+            state = self._learner.served_state(task.name)
+            found = self._fingerprinter.of(state, rows, task.spec.metric)
+            self._fingerprints[task.name] = found
+        return self._fingerprints[task.name]

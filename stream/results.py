@@ -169,9 +169,12 @@ class Record:
             "leaks": [asdict(leak) for leak in self.leaks],
         }
 
-    def write(self, folder: Path) -> dict[str, Any]:
-        """Write results.json; a reader sees the old file or the new one, never a part."""
-        values = self.as_json()
+    def write(self, folder: Path, values: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Write results.json; a reader sees the old file or the new one, never a part.
+
+        ``values`` is an `as_json` of now, for who has made it already.
+        """
+        values = self.as_json() if values is None else values
         write_json(folder / FILE_NAME, values)
         return values
 

@@ -65,14 +65,21 @@ def load_tensors(
     """
     with torch.no_grad():
         for name, parameter in parameters.items():
-            parameter.copy_(tensors[f"parameter.{name}"])
+            _put(name, tensors[f"parameter.{name}"], parameter)
             for key in ("step", "exp_avg", "exp_avg_sq"):
                 value = tensors[f"optimizer.{key}.{name}"]
                 state = optimizer.state[parameter]
-                if key in state:  # a captured step knows where they are
-                    state[key].copy_(value)
-                else:  # AdamW keeps its count of steps on the CPU
-                    state[key] = value.clone() if key == "step" else value.to(parameter.device)
+                if key not in state:  # AdamW keeps its count of steps on the CPU
+                    state[key] = value.clone() if key == "step" else torch.zeros_like(parameter)
+                _put(name, value, state[key])
+
+
+def _put(name: str, stored: torch.Tensor, into: torch.Tensor) -> None:
+    """Copy in place; a head has room for more outputs with one engine than with another."""
+    if name.startswith("heads.") and into.ndim:
+        rows = min(len(stored), len(into))
+        stored, into = stored[:rows], into[:rows]
+    into.copy_(stored)
 
 
 def load_randomness(tensors: Mapping[str, torch.Tensor], device: torch.device) -> None:

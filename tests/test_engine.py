@@ -13,10 +13,10 @@ from stream.learners.base import Learner
 from stream.learners.finetune import Finetune
 from stream.learners.joint import Joint
 from stream.learners.replay import Replay
-from stream.models.heads import TaskModel
+from stream.models.heads import Head, TaskModel
 from stream.tasks.task import Task
 from stream.training import fit
-from stream.training_state import TrainingState
+from stream.training_state import TrainingState, capture, load_tensors
 from tests.conftest import CPU, made_task, tiny_encoder
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -123,3 +123,47 @@ def test_hooks_decide_what_is_plain() -> None:
     assert Joint().plain_steps
     assert not Replay().plain_steps
     assert not Hooked().plain_steps
+
+
+def test_room_for_more_outputs_changes_nothing() -> None:
+    torch.manual_seed(0)
+    own, roomy = Head(6, 3), Head(6, 3, 32)
+    roomy.take(own)
+    features, labels = torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0])
+    losses = []
+    for head in (own, roomy):
+        groups = [{"params": [head.weight], "weight_decay": 0.01}, {"params": [head.bias]}]
+        optimizer = torch.optim.AdamW(groups, lr=0.1, weight_decay=0.0)  # as `optimizer_for` does
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(head(features), labels)
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.item())
+        assert head.eval()(features).shape == (5, 3)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
+    for name, rows in roomy.state().items():
+        torch.testing.assert_close(rows, own.state()[name])
+    assert torch.equal(roomy.weight[3:], torch.zeros(29, 6))
+    assert torch.equal(roomy.bias[3:], torch.full((29,), Head.NEVER))
+    back = Head(6, 3)
+    back.take(roomy)
+    assert torch.equal(back.weight, roomy.weight[:3])
+
+
+@pytest.mark.parametrize("rooms", [(None, 32), (32, None)])
+def test_what_was_learned_with_room_goes_on_without(rooms: tuple[int | None, int | None]) -> None:
+    heads = [Head(6, 3, room) for room in rooms]
+    heads[1].take(heads[1])
+    optimizers = [torch.optim.AdamW(head.parameters()) for head in heads]
+    heads[0](torch.randn(4, 6)).logsumexp(1).sum().backward()
+    optimizers[0].step()
+    named = [{f"heads.a.{n}": p for n, p in head.named_parameters()} for head in heads]
+    load_tensors(capture(named[0], optimizers[0], CPU), named[1], optimizers[1])
+    for name, rows in heads[0].state().items():
+        assert torch.equal(heads[1].state()[name], rows)
+        moment = [
+            o.state[p[f"heads.a.{name}"]]["exp_avg"] for o, p in zip(optimizers, named, strict=True)
+        ]
+        assert torch.equal(moment[0][:3], moment[1][:3])
+        assert not moment[1][3:].any() or rooms[1] is None

@@ -93,8 +93,8 @@ class Learner:
         encoder = model.encoder
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.reads(name) and self.trains(name))
-        names = [name for name, _ in encoder.named_parameters()]
-        self.bank = TaskBank(encoder, [n for n in names if encoder.reads(n) and self.owns(n)])
+        self._read = encoder.read_parameters()  # of every task after every task, so it is kept
+        self.bank = TaskBank(encoder, [name for name in self._read if self.owns(name)])
 
     def workload(self, task: Task, training: TrainingConfig) -> Workload:
         """Return the work of learning ``task``, the same whenever it is asked for."""
@@ -102,6 +102,8 @@ class Learner:
 
     def begin_task(self, task: Task) -> None:
         """Add the task's head and give the task its first values."""
+        now = self.model.encoder.read_parameters()
+        assert self._read.keys() == now.keys(), "modules are added before `begin_stream`"
         self.model.add_head(task)
         for name, head in self.model.heads.items():
             head.requires_grad_(self.trains_head(name, task))
@@ -162,12 +164,7 @@ class Learner:
         private = self.bank.tensors(task)
         if private is None:
             raise KeyError(f"task {task!r} was not learned")
-        encoder = self.model.encoder
-        state = {
-            f"encoder.{name}": private.get(name, parameter)
-            for name, parameter in encoder.named_parameters()
-            if encoder.reads(name)
-        }
+        state = {f"encoder.{name}": private.get(name, p) for name, p in self._read.items()}
         return {**state, **self.model.head_state(task)}
 
     def owned_state(self, task: str) -> dict[str, torch.Tensor]:

@@ -6,6 +6,7 @@ A score that stays the same may be made of as many examples lost as gained.
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +17,12 @@ Correct = Sequence[Sequence[np.ndarray | None]]
 Since = Literal["learned", "previous"]
 
 
+@lru_cache(maxsize=1 << 14)  # every row of a long stream reads the earlier ones again
 def decode_correct(text: str, examples: int) -> np.ndarray:
-    """Return ``cells[i][j].correct`` of results.json as bool [examples], in example order.
+    """Return ``cells[i][j].correct`` of results.json as bool [examples], read-only.
 
-    Base64 of numpy.packbits: the first example is the highest bit of the first byte. ValueError
-    where ``text`` is not base64, or not as long as ``examples`` say.
+    In example order. Base64 of numpy.packbits: the first example is the highest bit of the first
+    byte. ValueError where ``text`` is not base64, or not as long as ``examples`` say.
 
     >>> decode_correct("oA==", 4).tolist()
     [True, False, True, False]
@@ -31,7 +33,9 @@ def decode_correct(text: str, examples: int) -> np.ndarray:
         raise ValueError(f"correctness is not base64: {error}") from error
     if len(packed) != (examples + 7) // 8:
         raise ValueError(f"{len(packed)} bytes of correctness do not hold {examples} examples")
-    return np.unpackbits(packed, count=examples).astype(bool)
+    correct = np.unpackbits(packed, count=examples).astype(bool)
+    correct.flags.writeable = False
+    return correct
 
 
 def correct_cells(
@@ -82,8 +86,8 @@ def mean_negative_flip_rate(correct: Correct, k: int, since: Since = "learned") 
     >>> mean_negative_flip_rate([[right, None], [wrong, right]], k=2)
     0.5
     """
-    rates = [negative_flip_rate(old, new) for old, new in _updates(correct, k, since)]
-    return float(np.mean(rates)) if rates else None
+    rates = [(old & ~new).mean(axis=1) for old, new in _updates(correct, k, since)]
+    return float(np.concatenate(rates).mean()) if rates else None
 
 
 def mean_negative_flip_impact(correct: Correct, k: int, since: Since = "learned") -> float | None:
@@ -93,9 +97,12 @@ def mean_negative_flip_impact(correct: Correct, k: int, since: Since = "learned"
     >>> mean_negative_flip_impact([[right, None], [wrong, right]], k=2)
     1.0
     """
-    impacts = [negative_flip_impact(old, new) for old, new in _updates(correct, k, since)]
-    defined = [impact for impact in impacts if impact is not None]
-    return float(np.mean(defined)) if defined else None
+    impacts = []
+    for old, new in _updates(correct, k, since):
+        errors = (~new).sum(axis=1)
+        kept = (old & ~new).sum(axis=1)
+        impacts.append(kept[errors > 0] / errors[errors > 0])
+    return float(np.concatenate(impacts).mean()) if any(map(len, impacts)) else None
 
 
 def _decode_cell(cell: Mapping[str, Any] | None, examples: int) -> np.ndarray | None:
@@ -112,15 +119,16 @@ def _compared(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _updates(correct: Correct, k: int, since: Since) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return (old, new) for each earlier task, or for each earlier task and step."""
+    """Return (old, new) of each earlier task, bool [updates, n] each."""
     pairs = []
     for j in range(k - 1):
         if correct[j][j] is None:
             continue
-        steps = [(j, k - 1)] if since == "learned" else [(i - 1, i) for i in range(j + 1, k)]
-        for before, after in steps:
-            old, new = correct[before][j], correct[after][j]
-            if old is None or new is None:
-                raise NotEvaluatedError(f"flips need the correctness of task {j} in rows {steps}")
-            pairs.append((old, new))
+        rows = [j, k - 1] if since == "learned" else range(j, k)
+        found = [cell for i in rows if (cell := correct[i][j]) is not None]
+        if len(found) < len(rows):
+            raise NotEvaluatedError(f"flips need the correctness of task {j} in rows {list(rows)}")
+        for cell in found:
+            _compared(found[0], cell)
+        pairs.append((np.stack(found[:-1]), np.stack(found[1:])))
     return pairs

@@ -85,6 +85,10 @@ class Encoder(nn.Module):
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""
         return self.pooling == "pooler" or not name.startswith("body.pooler.")
 
+    def read_parameters(self) -> dict[str, nn.Parameter]:
+        """Return the parameters that a prediction reads, by name."""
+        return {name: p for name, p in self.named_parameters() if self.reads(name)}
+
     def layers(self) -> list[nn.Module]:
         """Return the Transformer layers."""
         inner: Any = self.body

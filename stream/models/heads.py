@@ -19,6 +19,38 @@ from stream.tasks.task import Task
 HEAD_STD = 0.02  # adapter-bert's and BERT's own
 
 
+class Head(nn.Linear):
+    """A linear map D -> K of a task's ``outputs``; K may be more while it learns.
+
+    Rows behind the task's own have weight 0 and a bias so low that their probability is exactly 0
+    in float32. So they change no loss and get no gradient.
+    """
+
+    NEVER = -1e9
+
+    def __init__(self, width: int, outputs: int, room: int | None = None):
+        super().__init__(width, room or outputs)
+        self.outputs = outputs
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Map features [B, D] to the logits: [B, K] while learning, [B, outputs] otherwise."""
+        logits = super().forward(input)
+        return logits if self.training else logits[:, : self.outputs]
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return the task's own rows of ``weight`` and ``bias``."""
+        return {name: p.detach()[: self.outputs] for name, p in self.named_parameters()}
+
+    def take(self, other: "Head") -> None:
+        """Take the rows of another task's head that has at most as many."""
+        self.outputs = other.outputs
+        with torch.no_grad():
+            self.weight.zero_()
+            self.bias.fill_(self.NEVER)
+            for name, rows in self.state().items():
+                rows.copy_(other.state()[name])
+
+
 class TaskModel(nn.Module):
     """An encoder, and for each task met so far a head: dropout, then a linear map D -> K."""
 
@@ -49,7 +81,7 @@ class TaskModel(nn.Module):
         if task.name in self.heads:
             return
         generator = torch_generator(self._seed, "head", task.name)
-        head = nn.Linear(self.encoder.width, task.num_outputs)
+        head = Head(self.encoder.width, task.num_outputs)
         nn.init.trunc_normal_(
             head.weight, std=HEAD_STD, a=-2 * HEAD_STD, b=2 * HEAD_STD, generator=generator
         )
@@ -59,7 +91,13 @@ class TaskModel(nn.Module):
 
     def head_state(self, task: str) -> dict[str, torch.Tensor]:
         """Return the tensors of a task's head by their names in this model."""
-        return {f"heads.{task}.{name}": p for name, p in self.heads[task].named_parameters()}
+        return {f"heads.{task}.{name}": rows for name, rows in self.head(task).state().items()}
+
+    def head(self, task: str) -> Head:
+        """Return a task's head."""
+        head = self.heads[task]
+        assert isinstance(head, Head)
+        return head
 
     def forward(self, batch: Batch) -> list[torch.Tensor]:
         """Return the logits of each part through its own head: a list of [B_part, K]."""
