@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import torch
 
 from stream.models.encoder import Encoder
+from stream.models.half import copy_all
 
 Tensors = dict[str, torch.Tensor]
 
@@ -38,9 +39,7 @@ class TaskBank:
 
     def _load(self, values: Tensors) -> None:
         """Copy values into the working tensors, in place."""
-        with torch.no_grad():
-            for name, tensor in self._working.items():
-                tensor.copy_(values[name])
+        copy_all(list(self._working.values()), [values[name] for name in self._working])
 
     def start(self, task: str, values: Tensors) -> None:
         """Give ``task`` the working copy, with these values."""

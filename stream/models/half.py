@@ -28,7 +28,7 @@ class HalfEncoder:
 
     def read_all(self) -> None:
         """Take all weights, and note what is trained from now on."""
-        self.encoder.train(self._original.training)
+        self._take_mode()
         originals, halves = list(self._original.parameters()), list(self.encoder.parameters())
         copy_all(halves, originals)
         pairs = list(zip(originals, halves, strict=True))
@@ -37,9 +37,14 @@ class HalfEncoder:
         self._trained = [original for original, _ in pairs if original.requires_grad]
         self._halves = [half for _, half in pairs if half.requires_grad]
 
+    def _take_mode(self) -> None:
+        """Learn or serve, as the original does; walking through all modules takes a while."""
+        if self.encoder.training != self._original.training:
+            self.encoder.train(self._original.training)
+
     def read_trained(self) -> None:
         """Take the weights that are trained; an evaluation in between left its mode behind."""
-        self.encoder.train(self._original.training)
+        self._take_mode()
         for half in self._halves:
             half.grad = None
         copy_all(self._halves, self._trained)
