@@ -16,7 +16,13 @@ from stream.models.heads import TaskModel
 from stream.schedule import Epoch, Workload, warmup_then_linear
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
-from stream.training_state import TrainingState, capture, load_randomness, load_tensors
+from stream.training_state import (
+    TrainingState,
+    capture,
+    load_randomness,
+    load_tensors,
+    running_of,
+)
 
 CUDA_CHECK_STEPS = 25  # reading a loss waits for the GPU, so there they are read in groups
 
@@ -69,6 +75,8 @@ class Trainable(Protocol):
     def after_step(self, batch: Batch) -> None: ...  # noqa: D102
     def end_task(self, task: Task) -> None: ...  # noqa: D102
     def trained_parameters(self) -> Mapping[str, torch.nn.Parameter]: ...  # noqa: D102
+    def running_state(self) -> Mapping[str, torch.Tensor]: ...  # noqa: D102
+    def restore_running(self, running: Mapping[str, torch.Tensor]) -> None: ...  # noqa: D102
 
 
 class Attempt:
@@ -96,6 +104,7 @@ class Attempt:
         self._resumes = resumed is not None
         if resumed is not None:
             load_tensors(resumed.tensors, self._parameters, self.optimizer)
+            learner.restore_running(running_of(resumed.tensors, self._device))
             if meter is not None:
                 meter.total = resumed.flops
         self._losses = _LossLog(task.name, self._device, self._state.losses)
@@ -149,7 +158,9 @@ class Attempt:
             seconds=time.perf_counter() - self._started,
             flops=0 if self._meter is None else self._meter.total,
             losses=list(self._losses.values),
-            tensors=capture(self._parameters, self.optimizer, self._device),
+            tensors=capture(
+                self._parameters, self.optimizer, self._device, self._learner.running_state()
+            ),
         )
 
     def report(self) -> FitReport:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 Tensors = dict[str, torch.Tensor]
+RUNNING = "learner."
 
 
 @dataclass
@@ -40,9 +41,10 @@ def capture(
     parameters: Mapping[str, torch.nn.Parameter],
     optimizer: torch.optim.Optimizer,
     device: torch.device,
+    running: Mapping[str, torch.Tensor],
 ) -> Tensors:
-    """Copy what a step may have changed: parameters, moments and random streams."""
-    tensors = {}
+    """Copy what a step may have changed: parameters, moments, ``running`` and random streams."""
+    tensors = {f"{RUNNING}{name}": tensor for name, tensor in running.items()}
     for name, parameter in parameters.items():
         tensors[f"parameter.{name}"] = parameter
         for key, value in optimizer.state[parameter].items():
@@ -80,6 +82,15 @@ def _put(name: str, stored: torch.Tensor, into: torch.Tensor) -> None:
         rows = min(len(stored), len(into))
         stored, into = stored[:rows], into[:rows]
     into.copy_(stored)
+
+
+def running_of(tensors: Mapping[str, torch.Tensor], device: torch.device) -> Tensors:
+    """Return the learner's running state among captured tensors."""
+    return {
+        name.removeprefix(RUNNING): tensor.to(device)
+        for name, tensor in tensors.items()
+        if name.startswith(RUNNING)
+    }
 
 
 def load_randomness(tensors: Mapping[str, torch.Tensor], device: torch.device) -> None:

@@ -14,7 +14,7 @@ from stream.learners.adapter import Adapter
 from stream.learners.base import Learner
 from stream.learners.layernorm import LayerNorm
 from stream.learners.topk import TopK
-from stream.models.bottleneck import AdaptedDropout, Architecture, Bottleneck
+from stream.models.bottleneck import AdaptedDropout, Architecture, Bottleneck, draw
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from stream.seeding import torch_generator
@@ -100,8 +100,8 @@ IN_NUMPY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("norm", ["none", "layer"])
 def test_variants_follow_their_formula(activation: str, depth: int, norm: str) -> None:
-    adapter = Bottleneck(Architecture(7, 3, activation, depth, norm))
-    adapter.initialize(0.5, torch_generator(0, "test"))
+    adapter = Bottleneck(Architecture(7, 3, activation, depth, norm, init_std=0.5))
+    adapter.initialize(torch_generator(0, "test"))
     generator = torch_generator(1, "test")
     with torch.no_grad():
         for parameter in adapter.parameters():
@@ -204,7 +204,10 @@ def spread_adapters(run: Stream) -> dict[tuple[int, str], Bottleneck]:
         adapted = place.owner.dropout
         if isinstance(adapted, AdaptedDropout):
             adapters[place.layer, place.position] = adapted.adapter
-            adapted.adapter.initialize(1.0, torch_generator(0, place.position, place.layer))
+            generator = torch_generator(0, place.position, place.layer)
+            for layer in adapted.adapter.modules():
+                if isinstance(layer, torch.nn.Linear):
+                    draw(layer, 1.0, generator)
     return adapters
 
 

@@ -34,8 +34,8 @@ def gelu_slope(x: np.ndarray) -> np.ndarray:
 
 
 def test_forward_and_gradients_follow_the_formula() -> None:
-    adapter = Bottleneck(Architecture(7, 3))
-    adapter.initialize(0.5, torch_generator(0, "test"))
+    adapter = Bottleneck(Architecture(7, 3, init_std=0.5))
+    adapter.initialize(torch_generator(0, "test"))
     with torch.no_grad():
         adapter.down.bias.normal_(generator=torch_generator(1, "test"))
     x = torch.randn(4, 7, generator=torch_generator(2, "test"), requires_grad=True)
@@ -63,7 +63,7 @@ def test_forward_and_gradients_follow_the_formula() -> None:
 
 def test_parameters_and_start() -> None:
     adapter = Bottleneck(Architecture(384, 64))
-    adapter.initialize(1e-2, torch_generator(0, "test"))
+    adapter.initialize(torch_generator(0, "test"))
     assert sum(p.numel() for p in adapter.parameters()) == 2 * 384 * 64 + 384 + 64
     for layer in (adapter.down, adapter.up):
         assert layer.weight.abs().max() <= 2e-2

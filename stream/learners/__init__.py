@@ -1,11 +1,11 @@
-"""The catalogue: each module here but `base` and `fitted` is a learner, named as its file."""
+"""The catalogue: each module here but those in `BASES` is a learner, named as its file."""
 
 import importlib
 import pkgutil
 
 from stream.learners.base import Learner
 
-BASES = ("base", "fitted")
+BASES = ("base", "fitted", "inserted", "keeping", "sequential", "sparse")
 
 
 def _find() -> dict[str, type[Learner]]:

@@ -11,24 +11,18 @@ among them: its running means are no parameters, so no task would own them, and 
 would enter them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
-
-import torch
 
 from stream.errors import choose, require
-from stream.learners.base import Learner
-from stream.models.bottleneck import ACTIVATIONS, FORMS, AdaptedDropout, Architecture, Bottleneck
-from stream.models.encoder import POSITIONS
-from stream.models.heads import TaskModel
-from stream.seeding import torch_generator
-from stream.tasks.task import Task
+from stream.learners.inserted import Inserted, insert_adapters
+from stream.models.bottleneck import ACTIVATIONS, Architecture
+from stream.models.encoder import POSITIONS, Encoder
 
 
 @dataclass
-class Adapter(Learner):
+class Adapter(Inserted):
     """Adapters of ``size`` units whose weights start with deviation ``init_std``.
 
     ``places`` is where: ``both`` sub-layers, or one of them; the others are options of
@@ -44,8 +38,6 @@ class Adapter(Learner):
     places: str = "both"
     form: str = "sequential"
 
-    promises_memory: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         """Refuse adapters that are none."""
         super().__post_init__()
@@ -55,43 +47,19 @@ class Adapter(Learner):
         choose("learner.activation", self.activation, ACTIVATIONS)
         choose("learner.norm", self.norm, ("none", "layer"))
         choose("learner.places", self.places, ("both", *POSITIONS))
-        choose("learner.form", self.form, FORMS)
+        choose("learner.form", self.form, ("sequential", "parallel", "multiplicative"))
 
-    def trains(self, name: str) -> bool:
-        """Adapters and LayerNorms."""
-        return name not in self._frozen
+    def also_trains(self, encoder: Encoder) -> set[str]:
+        """Return every LayerNorm."""
+        return encoder.layernorm_names()
 
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
+    def insert(self, encoder: Encoder) -> None:
         """Put an adapter behind the dropout of every sub-layer that gets one."""
-        encoder = model.encoder
-        self._frozen = encoder.pretrained - encoder.layernorm_names()
-        self._architecture = Architecture(
-            encoder.width, self.size, self.activation, self.depth, self.norm
+        architecture = Architecture(
+            encoder.width, self.size, self.activation, self.depth, self.norm, self.init_std
         )
-        self._adapted: list[tuple[int, AdaptedDropout]] = []
-        for place in encoder.sublayers():
-            if self.places not in ("both", place.position):
-                continue
-            adapter = Bottleneck(self._architecture).to(model.device)
-            adapted = place.insert(lambda dropout, a=adapter: AdaptedDropout(dropout, a, self.form))
-            if self.form != "sequential":
-                place.reader.register_forward_pre_hook(adapted.note_input)
-            self._adapted.append((place.layer, adapted))
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-
-    def first_values(self, task: Task) -> dict[str, torch.Tensor]:
-        """Pretrained LayerNorms, and adapters drawn for the task's name."""
-        generator = torch_generator(self.seed, "adapter", task.name)
-        values = dict(self.bank.first)
-        for module_name, module in self.model.encoder.named_modules():
-            if isinstance(module, Bottleneck):
-                fresh = Bottleneck(self._architecture)
-                fresh.initialize(self.init_std, generator)
-                drawn = {f"{module_name}.{n}": p.detach() for n, p in fresh.named_parameters()}
-                values.update({n: p.to(self.model.device) for n, p in drawn.items()})
-        return values
+        places = POSITIONS if self.places == "both" else (self.places,)
+        self._adapted = insert_adapters(encoder, architecture, self.form, places)
 
     @contextmanager
     def without_layers(self, first: int, last: int) -> Iterator[None]:

@@ -5,7 +5,7 @@ to learn or serve that task, so a switch is a copy in place: no module is exchan
 changes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -51,11 +51,35 @@ class TaskBank:
         assert self.active == task, f"{self.active} is being learned, not {task}"
         self._stored[task] = self._copy()
 
+    def values(self, task: str) -> Tensors | None:
+        """Return the values with which ``task`` is served; None if it was never started."""
+        return self.tensors(task)
+
     def tensors(self, task: str) -> Tensors | None:
         """Return the private tensors of ``task``; None if it was never started."""
         if task in self._stored:
             return self._stored[task]
         return dict(self._working) if task == self.active else None
+
+    def base(self, name: str, parameter: torch.Tensor) -> torch.Tensor:
+        """Return what tasks share of the encoder's parameter ``name``."""
+        return parameter
+
+    def take(self, task: str, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Take the private tensors of a task that was learned before, and serve it.
+
+        Raises:
+            KeyError, ValueError: a tensor is missing or has another shape.
+        """
+        if self._working.keys() != tensors.keys():
+            odd = sorted(self._working.keys() ^ tensors.keys())
+            raise KeyError(f"{len(odd)} names differ, the first is encoder.{odd[0]}")
+        for name, tensor in self._working.items():
+            if tensor.shape != tensors[name].shape:
+                shapes = tuple(tensors[name].shape), tuple(tensor.shape)
+                raise ValueError(f"encoder.{name} has shape {shapes[0]}, expected {shapes[1]}")
+        self.start(task, dict(tensors))
+        self.store(task)
 
     @contextmanager
     def holding(self, values: Tensors) -> Iterator[None]:

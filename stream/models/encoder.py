@@ -4,10 +4,10 @@ B examples, L tokens, D width.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,7 +18,6 @@ from stream.locate import locate
 from stream.models.linear import convolve_linears
 from stream.tasks.batches import Batch
 
-Wrapped = TypeVar("Wrapped", bound=nn.Module)
 POSITIONS = ("attention", "feedforward")
 
 
@@ -38,13 +37,23 @@ class SubLayer:
     owner: nn.Module
     reader: nn.Module
 
-    def insert(self, wrap: Callable[[nn.Module], Wrapped]) -> Wrapped:
-        """Put ``wrap(dropout)`` in the place of the dropout, and return it."""
+    @property
+    def dropout(self) -> nn.Module:
+        """The dropout at the end of the projection, or what stands in its place now."""
         dropout = self.owner.dropout
         assert isinstance(dropout, nn.Module)
-        wrapped = wrap(dropout)
-        self.owner.dropout = wrapped
-        return wrapped
+        return dropout
+
+    @property
+    def norm(self) -> nn.Module:
+        """The LayerNorm behind the residual addition."""
+        norm = self.owner.LayerNorm
+        assert isinstance(norm, nn.Module)
+        return norm
+
+    def put(self, module: nn.Module) -> None:
+        """Put a module in the place of the dropout."""
+        self.owner.dropout = module
 
 
 class Encoder(nn.Module):

@@ -1,0 +1,51 @@
+"""A residual adapter with a LayerNorm of its own behind every layer, isolated a task.
+
+Bapna & Firat 2019 (arXiv 1909.08478), section 3.1: y = h + U relu(D LN(h)), h the output of the
+whole layer, behind its last LayerNorm. The encoder is frozen, LayerNorms too. Deviation: first
+weights are near 0, so that the adapter starts near the identity; the paper does not give them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from stream.errors import require
+from stream.learners.inserted import Inserted
+from stream.models.bottleneck import Architecture, Bottleneck
+from stream.models.encoder import Encoder
+
+
+class _Behind(Bottleneck):
+    """An adapter that a module calls with its own output: a forward hook."""
+
+    def adapt(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
+        """Return what stands in place of the output [B, L, D]."""
+        del module, inputs
+        return self(output)
+
+
+@dataclass
+class Bapna(Inserted):
+    """An adapter of ``size`` units with a LayerNorm behind every layer, and a head."""
+
+    lr: float = 2e-3
+    size: int = 64
+    init_std: float = 1e-2
+
+    def __post_init__(self) -> None:
+        """Refuse adapters that are none."""
+        super().__post_init__()
+        require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
+
+    def insert(self, encoder: Encoder) -> None:
+        """Hook an adapter to the last module of every layer, whose output is the layer's."""
+        architecture = Architecture(
+            encoder.width, self.size, "relu", norm="layer", init_std=self.init_std
+        )
+        for place in encoder.sublayers():
+            if place.position == "feedforward":
+                adapter = _Behind(architecture)
+                place.owner.add_module("adapter", adapter)
+                place.owner.register_forward_hook(adapter.adapt)
