@@ -1,10 +1,12 @@
 """The replay memory: a seeded sample of the training rows of each task learned."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from stream.schedule import Epoch
 from stream.seeding import numpy_generator
+from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Split, Task
 
 
@@ -40,6 +42,34 @@ class ReplayMemory:
             if len(rows):
                 drawn.append((task, split, rows))
         return drawn
+
+    def mixed(
+        self,
+        task: Task,
+        epoch: Epoch,
+        pad_id: int,
+        count: int,
+        weights: Sequence[float] | np.ndarray | None = None,
+    ) -> Iterator[Batch]:
+        """Yield the batches of an epoch of ``task``, each with ``count`` drawn rows behind it.
+
+        The draws are a pure function of (seed, task name, epoch); ``weights`` None draws from all
+        tasks alike.
+        """
+        generator = numpy_generator(self._seed, "replay", task.name, epoch.index)
+        if weights is None:
+            weights = self.even()
+        for rows in training_rows(task, epoch.batch_size, self._seed, epoch.index):
+            drawn = self.draw(count, weights, generator)
+            yield collate([(task, task.split("train"), rows), *drawn], pad_id)
+
+    def even(self) -> np.ndarray:
+        """Return the weights with which all remembered tasks are drawn alike."""
+        return np.full(len(self._kept), 1 / max(len(self._kept), 1))
+
+    def kept(self, task: Task) -> Split:
+        """Return the remembered rows of a task."""
+        return next(split for known, split in self._kept if known.name == task.name)
 
     @property
     def examples(self) -> int:

@@ -18,8 +18,7 @@ from stream.learners.base import Learner
 from stream.memory import ReplayMemory
 from stream.models.heads import TaskModel, batch_loss
 from stream.schedule import Epoch
-from stream.seeding import numpy_generator
-from stream.tasks.batches import Batch, collate, training_rows
+from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 
 SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
@@ -65,11 +64,8 @@ class Replay(Learner):
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with examples of earlier tasks behind it."""
-        generator = numpy_generator(self.seed, "replay", task.name, epoch.index)
         weights = self._weights(epoch)
-        for rows in training_rows(task, epoch.batch_size, self.seed, epoch.index):
-            remembered = self._memory.draw(self.replayed, weights, generator)
-            yield collate([(task, task.split("train"), rows), *remembered], self.pad_id)
+        yield from self._memory.mixed(task, epoch, self.pad_id, self.replayed, weights)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the mean loss over new and remembered examples.

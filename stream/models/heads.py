@@ -104,8 +104,15 @@ class TaskModel(nn.Module):
 
     def forward(self, batch: Batch) -> list[torch.Tensor]:
         """Return the logits of each part through its own head: a list of [B_part, K]."""
+        return self.logits(self.features(batch), batch)
+
+    def features(self, batch: Batch) -> torch.Tensor:
+        """Return what heads read, float32 [B, D]."""
         encoder = self.encoder if self._computes is None else self._computes.encoder
-        features = self.dropout(encoder(batch).float())  # [B, D]
+        return self.dropout(encoder(batch).float())
+
+    def logits(self, features: torch.Tensor, batch: Batch) -> list[torch.Tensor]:
+        """Return the logits of each part through its own head: a list of [B_part, K]."""
         return [
             self.heads[part.task.name](features[part.start : part.stop]) for part in batch.parts
         ]

@@ -1,0 +1,96 @@
+"""Averaged gradient episodic memory, A-GEM (Chaudhry et al. 2019, arXiv 1812.00420, equation 11).
+
+With g the gradient of the new batch and r that of a batch drawn from the memory of all earlier
+tasks, g <- g - (g.r / r.r) r where g.r < 0: a step that would raise the remembered loss is turned
+aside. ``budget`` rows of each task are remembered. No deviation is known: both gradients are those
+of what all tasks share; each head learns from its own task alone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from stream.errors import require
+from stream.learners.sequential import Sequential
+from stream.memory import ReplayMemory
+from stream.models.heads import TaskModel, batch_loss
+from stream.schedule import Epoch
+from stream.tasks.batches import Batch
+from stream.tasks.task import Task
+
+
+@dataclass
+class Agem(Sequential):
+    """Train shared weights, never against the gradient of ``replayed`` remembered rows."""
+
+    budget: int = 50
+    replayed: int = 32
+
+    def __post_init__(self) -> None:
+        """Refuse an empty memory."""
+        super().__post_init__()
+        require(self.budget >= 1, f"learner.budget must be at least 1, got {self.budget}")
+        require(self.replayed >= 1, f"learner.replayed must be at least 1, got {self.replayed}")
+
+    def begin_stream(
+        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
+    ) -> None:
+        """Start with an empty memory."""
+        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
+        self._memory = ReplayMemory(self.budget, seed)
+
+    def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
+        """Yield the new task's batches, each with remembered rows behind it."""
+        yield from self._memory.mixed(task, epoch, self.pad_id, self.replayed)
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """Return the loss of the new rows; the remembered ones wait."""
+        new = batch.only(slice(0, 1))
+        self._remembered = batch.only(slice(1, None)) if len(batch.parts) > 1 else None
+        return batch_loss(new, self.model(new))
+
+    def after_backward(self) -> None:
+        """Turn the gradient aside where it opposes that of the remembered rows."""
+        if self._remembered is None:
+            return
+        mine = {p: p.grad for p in self.trained_parameters().values()}
+        self.model.zero_grad(set_to_none=True)
+        with self.model.computing():
+            batch_loss(self._remembered, self.model(self._remembered)).backward()
+        pairs = [
+            (gradient, parameter.grad)
+            for parameter in self.shared_parameters().values()
+            if (gradient := mine[parameter]) is not None and parameter.grad is not None
+        ]
+        turn_aside([g for g, _ in pairs], [r for _, r in pairs])
+        for parameter, gradient in mine.items():
+            parameter.grad = gradient
+
+    def end_task(self, task: Task) -> None:
+        """Remember rows of the task."""
+        super().end_task(task)
+        self._memory.remember(task)
+
+    def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
+        """Adopt a task and remember its rows again: the sample depends on names alone."""
+        super().restore(task, owned)
+        self._memory.remember(task)
+
+    def buffer(self) -> ReplayMemory:
+        """Return the memory."""
+        return self._memory
+
+
+def turn_aside(gradient: Sequence[torch.Tensor], reference: Sequence[torch.Tensor]) -> None:
+    """Project ``gradient`` in place on the half space that does not oppose ``reference``.
+
+    All tensors together are one vector; no number leaves the device.
+    """
+    with torch.no_grad():
+        pairs = list(zip(gradient, reference, strict=True))
+        dot = torch.stack([(g * r).sum() for g, r in pairs]).sum()
+        square = torch.stack([(r * r).sum() for r in reference]).sum()
+        factor = (-dot / square.clamp(min=torch.finfo(square.dtype).tiny)).clamp(min=0)
+        for g, r in pairs:
+            g.add_(factor * r)

@@ -1,0 +1,115 @@
+"""Dark experience replay++ (Buzzega et al. 2020, arXiv 2004.07211, equation 6).
+
+L = L_new + alpha mean |h(x') - z'|^2 + beta L(x'', y''): two separate draws from the memory, the
+first held to the logits z' that were stored with it, the second to its labels. Deviations: each
+task keeps a uniform sample of ``budget`` rows with the logits that the learner gave at the task's
+end, instead of a reservoir filled while training: with tasks of unlike sizes and several epochs a
+reservoir would hold the largest tasks and copies of rows. Heads are a task's own, so logits are
+compared over the task's own classes. Earlier heads go on learning from the memory.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from stream.errors import require
+from stream.learners.sequential import Sequential
+from stream.memory import ReplayMemory
+from stream.models.heads import TaskModel, batch_loss
+from stream.schedule import Epoch
+from stream.seeding import numpy_generator
+from stream.tasks.batches import Batch, collate, training_rows
+from stream.tasks.task import Task
+
+
+@dataclass
+class Derpp(Sequential):
+    """Train shared weights, and hold remembered rows to their labels and to earlier logits."""
+
+    budget: int = 50
+    replayed: int = 16
+    alpha: float = 0.3
+    beta: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse an empty memory."""
+        super().__post_init__()
+        require(self.budget >= 1, f"learner.budget must be at least 1, got {self.budget}")
+        require(self.replayed >= 1, f"learner.replayed must be at least 1, got {self.replayed}")
+        for name in ("alpha", "beta"):
+            value = getattr(self, name)
+            require(value >= 0, f"learner.{name} must not be negative, got {value}")
+
+    def trains_head(self, name: str, task: Task) -> bool:
+        """The heads of all tasks met so far."""
+        return name == task.name or any(name == earlier.name for earlier in self.learned)
+
+    def begin_stream(
+        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
+    ) -> None:
+        """Start with an empty memory."""
+        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
+        self._memory = ReplayMemory(self.budget, seed)
+        self._logits: dict[str, torch.Tensor] = {}
+
+    def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
+        """Yield the new task's batches, each with two draws from the memory behind it."""
+        generator = numpy_generator(self.seed, "derpp", task.name, epoch.index)
+        even = self._memory.even()
+        for rows in training_rows(task, epoch.batch_size, self.seed, epoch.index):
+            draws = [self._memory.draw(self.replayed, even, generator) for _ in range(2)]
+            self._dark = draws[0]  # whose logits the next loss compares
+            yield collate([(task, task.split("train"), rows), *draws[0], *draws[1]], self.pad_id)
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """Return the loss of new rows, of logits that moved, and of remembered labels."""
+        new = batch.only(slice(0, 1))
+        loss = batch_loss(new, self.model(new))
+        if len(batch.parts) == 1:
+            return loss
+        count = len(self._dark)
+        remembered = batch.only(slice(1, None))
+        logits = self.model(remembered)
+        loss = loss + self.alpha * self._moved(logits[:count])
+        return loss + self.beta * batch_loss(batch.only(slice(1 + count, None)), logits[count:])
+
+    def _moved(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return the mean over rows of the squared change of logits, by class."""
+        changes = [
+            functional.mse_loss(now, self._logits[task.name][rows], reduction="none").mean(1)
+            for now, (task, _, rows) in zip(logits, self._dark, strict=True)
+        ]
+        return torch.cat(changes).mean()
+
+    def end_task(self, task: Task) -> None:
+        """Remember rows of the task, with their logits."""
+        super().end_task(task)
+        self._memory.remember(task)
+        split, model = self._memory.kept(task), self.model
+        model.eval()
+        parts = []
+        for rows in np.array_split(np.arange(len(split)), -(-len(split) // 32)):
+            with torch.no_grad(), model.computing():
+                parts += model(collate([(task, split, rows)], self.pad_id).to(model.device))
+        model.train()
+        self._logits[task.name] = torch.cat(parts)
+
+    def kept_state(self) -> dict[str, torch.Tensor]:
+        """Return the logits of remembered rows."""
+        return dict(self._logits)
+
+    def restore_kept(self, kept: Mapping[str, torch.Tensor]) -> None:
+        """Take the logits."""
+        self._logits = dict(kept)
+
+    def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
+        """Adopt a task and remember its rows again: the sample depends on names alone."""
+        super().restore(task, owned)
+        self._memory.remember(task)
+
+    def buffer(self) -> ReplayMemory:
+        """Return the memory."""
+        return self._memory

@@ -1,0 +1,93 @@
+"""Elastic weight consolidation (Kirkpatrick et al. 2017, arXiv 1612.00796, equation 3).
+
+L(x) = L_new(x) + strength / 2 sum_t sum_i F_t,i (x_i - x*_t,i)^2, with F the diagonal of the Fisher
+information: the mean over examples of the squared gradient of one example's log-likelihood. Each
+example has a gradient of its own; squared means over batches would depend on the batch size.
+``online``: one anchor and F <- decay F + F_new (Schwarz et al. 2018, arXiv 1805.06370, section
+3.2). Deviations: labels are the data's, not drawn from the model ("empirical Fisher"), of
+``fisher_rows`` rows a task; a regression's likelihood is normal with variance 1. Heads are a
+task's own and outside the penalty.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from stream.errors import require
+from stream.learners.sequential import Sequential
+from stream.models.heads import TaskModel, part_loss
+from stream.quadratic import Quadratic
+from stream.seeding import numpy_generator
+from stream.tasks.batches import collate
+from stream.tasks.task import Task
+
+
+@dataclass
+class Ewc(Sequential):
+    """Train shared weights, held near those that earlier tasks need."""
+
+    strength: float = 1000.0
+    online: bool = False
+    decay: float = 1.0
+    fisher_rows: int = 128
+
+    def __post_init__(self) -> None:
+        """Refuse a penalty that rewards."""
+        super().__post_init__()
+        require(self.strength >= 0, f"learner.strength must not be negative, got {self.strength}")
+        require(0 <= self.decay <= 1, f"learner.decay must be in [0, 1], got {self.decay}")
+        rows = self.fisher_rows
+        require(rows >= 1, f"learner.fisher_rows must be at least 1, got {rows}")
+
+    def begin_stream(
+        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
+    ) -> None:
+        """Start without a penalty."""
+        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
+        self._penalty = Quadratic()
+
+    def after_backward(self) -> None:
+        """Add the penalty's gradient."""
+        if self.strength:
+            self._penalty.add_gradient(self.shared_parameters(), self.strength)
+
+    def end_task(self, task: Task) -> None:
+        """Measure what the task needs."""
+        super().end_task(task)
+        fisher, values = self.fisher(task), self.shared_parameters()
+        if self.online:
+            self._penalty.replace(values, fisher, self.decay)
+        else:
+            self._penalty.add(values, fisher)
+
+    def fisher(self, task: Task) -> dict[str, torch.Tensor]:
+        """Return the diagonal of the empirical Fisher information of the shared parameters."""
+        split, model = task.split("train"), self.model
+        order = numpy_generator(self.seed, "fisher", task.name).permutation(len(split))
+        rows = order[: self.fisher_rows]
+        parameters = self.shared_parameters()
+        found = {name: torch.zeros_like(p) for name, p in parameters.items()}
+        was_training = model.training
+        model.eval()
+        model.renew()
+        for row in rows:
+            batch = collate([(task, split, np.array([row]))], self.pad_id).to(model.device)
+            with model.computing():
+                nll = part_loss(batch.parts[0], model(batch)[0], batch.labels[0])
+                (nll / 2 if task.is_regression else nll).backward()
+            for name, parameter in parameters.items():
+                if parameter.grad is not None:
+                    found[name].addcmul_(parameter.grad, parameter.grad, value=1 / len(rows))
+            model.zero_grad(set_to_none=True)
+        model.train(was_training)
+        return found
+
+    def kept_state(self) -> dict[str, torch.Tensor]:
+        """Return the penalty."""
+        return self._penalty.state()
+
+    def restore_kept(self, kept: Mapping[str, torch.Tensor]) -> None:
+        """Take the penalty."""
+        self._penalty.load(kept)

@@ -1,0 +1,79 @@
+"""Learning without forgetting (Li & Hoiem 2016, arXiv 1606.09282, equations 1 to 3, figure 2).
+
+L = L_new + strength sum_j L_old,j: for every earlier task j, its head's outputs on the new task's
+inputs are held to those that the model gave before this task, by cross-entropy of softmaxes at
+temperature ``temperature``. No old row is read. Deviations: an earlier regression's outputs are
+held by half the squared error; no warm-up of the new head alone; old heads stay as they are
+instead of being trained along, so that the encoder alone answers for old outputs.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from stream.errors import require
+from stream.learners.keeping import copy_named
+from stream.learners.sequential import Sequential
+from stream.models.heads import batch_loss
+from stream.tasks.batches import Batch
+from stream.tasks.task import Task
+
+
+@dataclass
+class Lwf(Sequential):
+    """Train shared weights, with the model before the task as a teacher of old outputs."""
+
+    strength: float = 1.0
+    temperature: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Refuse a penalty that rewards."""
+        super().__post_init__()
+        require(self.strength >= 0, f"learner.strength must not be negative, got {self.strength}")
+        temperature = self.temperature
+        require(temperature > 0, f"learner.temperature must be positive, got {temperature}")
+
+    def begin_task(self, task: Task) -> None:
+        """Keep the encoder as it is now."""
+        super().begin_task(task)
+        self._teacher = copy.deepcopy(self.model.encoder).requires_grad_(requires_grad=False)
+        self._teacher.eval().to(torch.bfloat16 if self.model.in_half else torch.float32)
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """Return the loss on the new task, and on what earlier heads say of its rows."""
+        features = self.model.features(batch)
+        loss = batch_loss(batch, self.model.logits(features, batch))
+        if not (self.strength and self.learned):
+            return loss
+        with torch.no_grad():
+            before = self._teacher(batch).float()
+        for old in self.learned:
+            head = self.model.head(old.name)
+            loss = loss + self.strength * held(old, head(features), head(before), self.temperature)
+        return loss
+
+    def end_task(self, task: Task) -> None:
+        """Let the teacher go."""
+        super().end_task(task)
+        del self._teacher
+
+    def running_state(self) -> dict[str, torch.Tensor]:
+        """Return what the teacher knows that no later model has."""
+        named = dict(self._teacher.named_parameters())
+        return {name: named[name] for name in self.shared_parameters()}
+
+    def restore_running(self, running: Mapping[str, torch.Tensor]) -> None:
+        """Take the teacher."""
+        named = dict(self._teacher.named_parameters())
+        copy_named(running, {name: named[name] for name in running})
+
+
+def held(task: Task, now: torch.Tensor, before: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Return the loss that holds outputs ``now`` [B, K] to those ``before`` [B, K]."""
+    if task.is_regression:
+        return functional.mse_loss(now, before) / 2
+    target = (before / temperature).softmax(1)
+    return -(target * (now / temperature).log_softmax(1)).sum(1).mean()

@@ -1,0 +1,68 @@
+"""What methods share that train one set of weights through the whole stream.
+
+``on=encoder`` trains the whole encoder, ``on=adapter`` Houlsby adapters of ``size`` units and the
+LayerNorms inside the frozen encoder: one set for all tasks. Heads are a task's own, and earlier
+ones stay as they are. Each task's id is known when it is served (task-incremental learning).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from stream.errors import choose, require
+from stream.learners.base import Learner
+from stream.learners.inserted import drawn_values, insert_adapters
+from stream.learners.keeping import copy_named
+from stream.models.bottleneck import Architecture
+from stream.models.encoder import Encoder
+from stream.models.heads import TaskModel
+from stream.seeding import torch_generator
+from stream.tasks.task import Task
+
+Named = dict[str, torch.Tensor]
+
+
+@dataclass
+class Sequential(Learner):
+    """Train shared weights on each task in turn."""
+
+    lr: float = 5e-5
+    head_lr: float | None = 2e-3
+    on: str = "encoder"
+    size: int = 64
+
+    def __post_init__(self) -> None:
+        """Refuse to train what there is not."""
+        super().__post_init__()
+        choose("learner.on", self.on, ("encoder", "adapter"))
+        require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
+
+    def trains(self, name: str) -> bool:
+        """Everything, or adapters and LayerNorms."""
+        return name not in self._frozen
+
+    def begin_stream(
+        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
+    ) -> None:
+        """Put the adapters in where they are what is trained."""
+        self._frozen: set[str] = set()
+        if self.on == "adapter":
+            self._frozen = insert_shared_adapters(model.encoder, self.size, seed)
+            model.encoder.to(model.device)
+        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
+
+    def shared_parameters(self) -> dict[str, torch.nn.Parameter]:
+        """Return what all tasks share and learning changes, by its name in the encoder."""
+        named = self.model.encoder.named_parameters()
+        return {name: p for name, p in named if self._is_shared(name)}
+
+
+def insert_shared_adapters(encoder: Encoder, size: int, seed: int) -> set[str]:
+    """Put Houlsby adapters into every sub-layer, drawn once; return the names that stay frozen."""
+    frozen = set(encoder.pretrained) - encoder.layernorm_names()
+    insert_adapters(encoder, Architecture(encoder.width, size))
+    drawn = drawn_values(encoder, torch_generator(seed, "adapter"))
+    parameters = dict(encoder.named_parameters())
+    copy_named(drawn, {name: parameters[name] for name in drawn})
+    return frozen
