@@ -65,6 +65,11 @@ def export_task(run: Path, task: str, out: Path) -> dict[str, Any]:
         f"learner {learner.name} serves {task!r} with weights that later tasks change too; only "
         "learners whose tasks own what they change can hand one over",
     )
+    require(
+        not learner.transfers,
+        f"learner {learner.name} serves {task!r} with what earlier tasks left too; it cannot be "
+        "handed over alone",
+    )
     require(not out.exists(), f"{out} exists; choose another --out")
     owned = learner.owned_state(task)
     tensors = {exported_name(n, task): t.detach().cpu().contiguous() for n, t in owned.items()}

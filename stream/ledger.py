@@ -34,7 +34,8 @@ def count_stored(states: Iterable[State]) -> tuple[int, int]:
         for state in states
         for tensor in state.values()
     }
-    parameters = sum(tensor.numel() for tensor in unique.values())
+    numbers = [tensor for tensor in unique.values() if tensor.is_floating_point()]
+    parameters = sum(tensor.numel() for tensor in numbers)  # places of sparse ones are bytes alone
     return parameters, sum(tensor.numel() * tensor.element_size() for tensor in unique.values())
 
 

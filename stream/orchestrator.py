@@ -230,11 +230,10 @@ class _Stream:
     def account(self, index: int) -> None:
         """Write the ledger row, and check that isolated learners kept earlier tasks untouched."""
         tasks = self._record.tasks[: index + 1]
-        trained = sum(p.numel() for p in self._learner.trained_parameters().values())
         buffer = self._learner.buffer()
         self._record.ledger.add(
             tasks[index].name,
-            trained,
+            self._learner.num_trained(tasks[index]),
             self._learner.stored_states(tasks),
             (buffer.examples, buffer.nbytes) if buffer is not None else (0, 0),
         )

@@ -78,7 +78,9 @@ def reopen(
     same = now == then or not same_data
     require(same, f"the data changed since the run {folder}: hash {now}, recorded {then}")
     tasks = [task for task in parts.tasks if task.name in names]
-    load_tasks(*_newest_checkpoint(folder), parts, tasks)
+    last = max(order.index(name) for name in names) + 1
+    needed = parts.tasks[:last] if parts.learner.transfers else tasks  # what they were built on
+    load_tasks(*_newest_checkpoint(folder), parts, needed)
     return Reopened(results, config, parts, tasks)
 
 

@@ -5,7 +5,7 @@ import pkgutil
 
 from stream.learners.base import Learner
 
-BASES = ("base", "fitted", "inserted", "keeping", "sequential", "sparse")
+BASES = ("base", "fitted", "grown", "inserted", "keeping", "sequential", "sparse")
 
 
 def _find() -> dict[str, type[Learner]]:

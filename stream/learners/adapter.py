@@ -78,9 +78,9 @@ class Adapter(Inserted):
         )
         chosen = [adapted for layer, adapted in self._adapted if first <= layer <= last]
         for adapted in chosen:
-            adapted.enabled = False
+            adapted.there.on = False
         try:
             yield
         finally:
             for adapted in chosen:
-                adapted.enabled = True
+                adapted.there.on = True

@@ -42,6 +42,9 @@ class Learner(Keeping):
     sees_all: ClassVar[bool] = False
     """Learning a task reads other tasks' training rows: a reference, not continual learning."""
 
+    transfers: ClassVar[bool] = False
+    """What serves a task includes what earlier ones left, so that order matters to it."""
+
     def __post_init__(self) -> None:
         """Refuse a learning rate that cannot learn."""
         require(self.lr > 0, f"learner.lr must be positive, got {self.lr}")

@@ -50,11 +50,16 @@ class Inserted(Learner):
         return {**self.bank.first, **drawn}
 
 
-def drawn_values(encoder: Encoder, generator: torch.Generator) -> dict[str, torch.Tensor]:
-    """Return fresh values for every inserted module, by name; nothing is changed."""
+def drawn_values(
+    encoder: Encoder, generator: torch.Generator, part: str = ""
+) -> dict[str, torch.Tensor]:
+    """Return fresh values for every inserted module, by name; nothing is changed.
+
+    ``part`` is what the names of modules must hold to be among them.
+    """
     values = {}
     for module_name, module in encoder.named_modules():
-        if isinstance(module, Fresh):
+        if isinstance(module, Fresh) and part in f".{module_name}.":
             fresh = copy.deepcopy(module)
             fresh.initialize(generator)
             values |= {f"{module_name}.{n}": p.detach() for n, p in fresh.named_parameters()}

@@ -57,6 +57,11 @@ class Keeping:
         """Return what the optimizer may change now, by name."""
         return {n: p for n, p in self.model.named_parameters() if p.requires_grad}
 
+    def num_trained(self, task: Task) -> int:
+        """Return how many parameters learning ``task``, the last one, could change."""
+        del task
+        return sum(parameter.numel() for parameter in self.trained_parameters().values())
+
     def served_state(self, task: str) -> Tensors:
         """Return exactly the tensors that a prediction for ``task`` reads, by name.
 

@@ -47,6 +47,19 @@ class Architecture:
     scale: float = 1.0
 
 
+class Switch:
+    """Whether an adapter is there; the sub-layer is the pretrained one without it.
+
+    A copy of the encoder (`stream.models.half`) has the same switch.
+    """
+
+    on: bool = True
+
+    def __deepcopy__(self, memo: object) -> "Switch":
+        """Return the same switch."""
+        return self
+
+
 class Fresh(nn.Module):
     """A module that a method puts into the encoder, and that can start anew for each task."""
 
@@ -136,8 +149,7 @@ class AdaptedDropout(nn.Module):
         super().__init__()
         self.dropout = place.dropout
         self.adapter = adapter
-        self.enabled = True
-        """Whether the adapter is there; the sub-layer is the pretrained one without it."""
+        self.there = Switch()
         self._form = FORMS[form]
         self._norm = (place.norm,)  # in a tuple, so that it is not a part of this module
         self._input: torch.Tensor | None = None
@@ -153,7 +165,7 @@ class AdaptedDropout(nn.Module):
         """Map the projection's output [B, L, D] to what is added to the residual, [B, L, D]."""
         hidden = self.dropout(hidden)
         source, self._input = self._input, None
-        if not self.enabled:
+        if not self.there.on:
             return hidden
         source = hidden if source is None else source
         return self._form(self.adapter, hidden, source, self._norm[0])

@@ -50,11 +50,15 @@ class HalfEncoder:
         copy_all(self._halves, self._trained)
 
     def give_gradients(self) -> None:
-        """Give the gradients to the original, in float32."""
-        gradients, halves = [], []
+        """Give the gradients to the original, in float32, on top of any that it has."""
+        gradients, halves, before = [], [], []
         for original, half in zip(self._trained, self._halves, strict=True):
             if half.grad is not None:
-                original.grad = torch.empty_like(original)
+                earlier, original.grad = original.grad, torch.empty_like(original)
                 gradients.append(original.grad)
                 halves.append(half.grad)
+                if earlier is not None:
+                    before.append((original.grad, earlier))
         copy_all(gradients, halves)
+        for gradient, earlier in before:  # of what reads weights besides the encoder
+            gradient.add_(earlier)

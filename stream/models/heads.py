@@ -65,6 +65,7 @@ class TaskModel(nn.Module):
         """Whether the encoder computes in bf16."""
         self._half: HalfEncoder | None = None
         self._computes: HalfEncoder | None = None
+        self._took = False
         self.encoder = encoder
         self.heads = nn.ModuleDict()
         self.dropout = nn.Dropout(dropout)
@@ -108,8 +109,12 @@ class TaskModel(nn.Module):
 
     def features(self, batch: Batch) -> torch.Tensor:
         """Return what heads read, float32 [B, D]."""
-        encoder = self.encoder if self._computes is None else self._computes.encoder
-        return self.dropout(encoder(batch).float())
+        if self._computes is None:
+            return self.dropout(self.encoder(batch).float())
+        if not self._took:  # not before: a learner may change weights for the step alone
+            self._computes.read_trained()
+            self._took = True
+        return self.dropout(self._computes.encoder(batch).float())
 
     def logits(self, features: torch.Tensor, batch: Batch) -> list[torch.Tensor]:
         """Return the logits of each part through its own head: a list of [B_part, K]."""
@@ -132,9 +137,7 @@ class TaskModel(nn.Module):
         if self._half is None or not torch.is_grad_enabled():
             self.renew()
         assert self._half is not None
-        if torch.is_grad_enabled():
-            self._half.read_trained()
-        self._computes = self._half
+        self._computes, self._took = self._half, not torch.is_grad_enabled()
         try:
             with sdpa_kernel(ATTENTION):
                 yield

@@ -1,0 +1,31 @@
+"""Lottery-ticket sparse fine-tuning, isolated a task (Ansell et al. 2022, arXiv 2110.07560).
+
+Section 3.1: train everything; keep the K entries that changed most, by one threshold for the whole
+encoder; set them back to their pretrained values; train them alone. The head is outside the mask
+and always trained. K is ``fraction`` of the encoder (the paper: 8% for tasks). Deviations: one
+learning-rate schedule and one optimizer go through both halves, so the second starts with the
+moments of the first; both have as many epochs as another method has in all.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from stream.learners.sparse import Sparse
+
+
+@dataclass
+class LtSft(Sparse):
+    """Train the ``fraction`` of entries that full training moved most, anew; and a head."""
+
+    fraction: float = 0.08
+
+    def importance(self, name: str, change: torch.Tensor) -> torch.Tensor:
+        """Return how far each entry moved."""
+        del name
+        return change.abs()
+
+    def second_start(self, name: str, change: torch.Tensor) -> torch.Tensor:
+        """Return no change: back to the pretrained values."""
+        del name
+        return torch.zeros_like(change)

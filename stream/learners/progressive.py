@@ -1,0 +1,47 @@
+"""Progressive networks: a column of layers a task, with lateral connections (Rusu et al. 2016).
+
+arXiv 1606.04671, equation 2: h_i = f(W_i h_i-1 + U_i relu(V_i [a_j h_i-1^j]_j<k)), the second term
+from all earlier columns one layer below, each scaled by a learned a_j, through a bottleneck of
+``size`` units. Earlier columns are frozen, so nothing is forgotten; parameters grow by a column a
+task and computation with every column. Deviations: a layer is a Transformer layer; columns start
+from the pretrained layers, which are a frozen column 0, and share the embeddings.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+
+from stream.errors import require
+from stream.learners.grown import Grown, Use
+from stream.models.columns import add_columns
+from stream.models.encoder import Encoder
+
+
+@dataclass
+class Reading(Use):
+    """Which columns are computed, and what each gave in the layer below."""
+
+    hidden: list[torch.Tensor] = field(default_factory=list)
+
+
+@dataclass
+class Progressive(Grown):
+    """Train a copy of all layers that reads every earlier copy, and a head."""
+
+    lr: float = 5e-5
+    head_lr: float | None = 2e-3
+    size: int = 64
+
+    PART: ClassVar[str] = "columns"
+
+    def __post_init__(self) -> None:
+        """Refuse lateral connections that are none."""
+        super().__post_init__()
+        require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
+
+    def grow(self, encoder: Encoder, tasks: Sequence[str]) -> None:
+        """Put a column of every task beside the layers."""
+        self.use = Reading()
+        add_columns(encoder, tasks, self.size, self.use)
