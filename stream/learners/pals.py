@@ -2,9 +2,9 @@
 
 Stickland & Murray 2019 (arXiv 1902.02671): LN(h + SA(h) + TS(h)) in every layer, TS(h) =
 V_D MHA(V_E h) a task's own (section 2.3), the encoder trained by all tasks together. Tasks are
-drawn with probability N_i ** a, a = 1 - 0.8 (e - 1) / (E - 1) in epoch e of E (section 3.2). It sees all
-tasks at once: a reference, not continual learning. Deviations: as many steps in all as the tasks
-would have had apart, in ``training.epochs`` epochs of equal length.
+drawn with probability N_i ** a, a = 1 - 0.8 (e - 1) / (E - 1) in epoch e of E (section 3.2). All
+tasks are seen at once: a reference, not continual learning. Deviations: as many steps in all as
+tasks would have had apart, in ``training.epochs`` epochs of equal length.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """What methods share that train one set of weights through the whole stream.
 
-``on=encoder`` trains the whole encoder, ``on=adapter`` Houlsby adapters of ``size`` units and the
+``part=encoder`` trains the whole encoder, ``part=adapter`` Houlsby adapters of ``size`` units and the
 LayerNorms inside the frozen encoder: one set for all tasks. Heads are a task's own, and earlier
 ones stay as they are. Each task's id is known when it is served (task-incremental learning).
 """
@@ -29,13 +29,13 @@ class Sequential(Learner):
 
     lr: float = 5e-5
     head_lr: float | None = 2e-3
-    on: str = "encoder"
+    part: str = "encoder"
     size: int = 64
 
     def __post_init__(self) -> None:
         """Refuse to train what there is not."""
         super().__post_init__()
-        choose("learner.on", self.on, ("encoder", "adapter"))
+        choose("learner.part", self.part, ("encoder", "adapter"))
         require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
 
     def trains(self, name: str) -> bool:
@@ -47,7 +47,7 @@ class Sequential(Learner):
     ) -> None:
         """Put the adapters in where they are what is trained."""
         self._frozen: set[str] = set()
-        if self.on == "adapter":
+        if self.part == "adapter":
             self._frozen = insert_shared_adapters(model.encoder, self.size, seed)
             model.encoder.to(model.device)
         super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
