@@ -68,9 +68,14 @@ def span_scores(run: Reopened, task: Task, split: str) -> SpanScores:
 
 
 def majority_score(task: Task, split: str) -> float:
-    """Return the score of a constant prediction: the most frequent training label or the mean."""
-    train, rows = task.split("train").labels, task.split(split).labels
-    if task.is_regression:
+    """Return the score of a constant prediction: the most frequent training label or the mean.
+
+    There is none in common to all contexts, so the logits of spans are all the same.
+    """
+    train, rows = task.split("train").labels, task.split(split).targets
+    if task.is_span:
+        logits = np.zeros((len(task.split(split)), 2 * task.split(split).lengths.max()))
+    elif task.is_regression:
         logits = np.full((len(rows), 1), train.mean(), np.float32)
     else:
         counts = np.bincount(train, minlength=task.num_outputs)

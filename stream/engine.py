@@ -98,13 +98,14 @@ class Captured:
         return optimizer
 
     def _lend_head(self, task: Task) -> None:
-        """Let tasks share one head, with room for many outputs, while they learn."""
+        """Let tasks share one head while they learn; that of classes has room for many outputs."""
         own = self._model.head(task.name)
-        room = own.outputs if task.is_regression else 2 ** max(own.outputs - 1, 31).bit_length()
-        if (task.is_regression, room) not in self._heads:
+        has_classes = task.spec.target == "class"
+        room = 2 ** max(own.outputs - 1, 31).bit_length() if has_classes else own.outputs
+        if (task.spec.target, room) not in self._heads:
             lent = Head(own.in_features, own.outputs, room).to(self._model.device)
-            self._heads[task.is_regression, room] = lent
-        shared = self._heads[task.is_regression, room]
+            self._heads[task.spec.target, room] = lent
+        shared = self._heads[task.spec.target, room]
         shared.take(own)
         shared.train(own.training)
         shared.requires_grad_(own.weight.requires_grad)

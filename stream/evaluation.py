@@ -1,6 +1,6 @@
 """Evaluation: predictions, from logits to a cell of the matrix.
 
-N examples of a split, K outputs.
+N examples of a split, K outputs (of a span task 2 a token, as many as its longest row has).
 """
 
 import base64
@@ -12,10 +12,12 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from torch.nn import functional
 
+from stream.answers import Answers
 from stream.errors import TrainingDivergedError
 from stream.matrix import Cell
-from stream.models.heads import TaskModel
+from stream.models.heads import Head, TaskModel
 from stream.scoring import score
 from stream.tasks.batches import Batch, evaluation_batches
 from stream.tasks.task import Task
@@ -67,11 +69,19 @@ def logits_of(
                 for (owner, indices), logits in zip(owned, predicted, strict=True):
                     rows[owner].append(indices)
                     parts[owner].append(logits.float())
-            computed = [torch.cat(of_task).cpu().numpy() for of_task in parts]
+            computed = [_joined(of_task).cpu().numpy() for of_task in parts]
     finally:
         learner.model.train(was_training)
     order = [np.argsort(np.concatenate(of_task)) for of_task in rows]
     return [values[places] for values, places in zip(computed, order, strict=True)]
+
+
+def _joined(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the logits of all batches, those of spans padded as the widest is."""
+    most = max(part.shape[1] for part in parts)
+    if any(part.shape[1] < most for part in parts):
+        parts = [functional.pad(p, (0, most - p.shape[1]), value=Head.NEVER) for p in parts]
+    return torch.cat(list(parts))
 
 
 def digest(logits: np.ndarray) -> str:
@@ -79,11 +89,18 @@ def digest(logits: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(logits, dtype="<f4").tobytes()).hexdigest()
 
 
-def correctness(task: Task, logits: np.ndarray, labels: np.ndarray) -> str | None:
-    """Return which examples are right as base64 of packed bits; None for regression."""
+def correctness(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -> str | None:
+    """Return which examples are right as base64 of packed bits; None for regression.
+
+    A span is right if it matches exactly.
+    """
     if task.is_regression:
         return None
-    bits = np.packbits(logits.argmax(axis=1) == labels)
+    if isinstance(targets, Answers):
+        right = targets.judged(logits, "exact_match") == 1
+    else:
+        right = logits.argmax(axis=1) == targets
+    bits = np.packbits(right)
     return base64.b64encode(bits.tobytes()).decode("ascii")
 
 
@@ -98,10 +115,10 @@ def evaluate(
     started = time.perf_counter()
     (logits,) = logits_of(learner, [task], split, batch_tokens, device)
     require_finite(task, logits)
-    labels = task.split(split).labels
-    value, undefined = score(task.spec.metric, logits, labels)
+    targets = task.split(split).targets
+    value, undefined = score(task.spec.metric, logits, targets)
     seconds = time.perf_counter() - started
-    correct = correctness(task, logits, labels)
+    correct = correctness(task, logits, targets)
     return Cell(value, digest(logits), "measured", seconds, undefined, correct)
 
 

@@ -1,6 +1,7 @@
 """The replay memory: a seeded sample of the training rows of each task learned."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +23,8 @@ class ReplayMemory:
         """Keep a uniform sample of the task's training rows; it depends on the name alone."""
         rows = task.split("train")
         order = numpy_generator(self._seed, "memory", task.name).permutation(len(rows))
-        self._kept.append((task, rows.take(np.sort(order[: self._budget]))))
+        kept = rows.take(np.sort(order[: self._budget]))
+        self._kept.append((task, replace(kept, answers=None)))  # learning reads labels alone
 
     def draw(
         self, count: int, weights: Sequence[float] | np.ndarray, generator: np.random.Generator

@@ -19,6 +19,7 @@ from stream.evaluation import logits_of
 from stream.export import FACTS, serve_export
 from stream.reopen import serve_run
 from stream.screen import outlive_readers
+from stream.tasks.task import Task
 
 EXIT_USER = 2
 SPLIT = "served"
@@ -30,8 +31,9 @@ class Prediction:
     """The answer for one text: a label with the probability of each, or the score of a regression.
 
     Attributes:
-        label: the most probable label; None for regression.
-        probabilities: by label, their sum is 1; empty for regression.
+        label: the most probable label, or of a question the words of its context that answer it;
+            None for regression.
+        probabilities: by label, their sum is 1; empty for regression and questions.
         score: the predicted score; None for classes.
     """
 
@@ -71,6 +73,10 @@ class Service:
         Raises:
             UserError: a task that was not learned, no text, or a pair where one text is meant.
         """
+        return self._logits(self._encoded(task, texts))
+
+    def _encoded(self, task: str, texts: Sequence[Text]) -> Task:
+        """Return a task with the texts as its rows."""
         if task not in self.tasks:
             raise unknown("learned task", task, self.tasks)
         require(len(texts) > 0, f"no text to predict {task!r} for")
@@ -82,8 +88,11 @@ class Service:
             f"text {odd}: task {task!r} takes {wanted} text(s) a row"
             + (", apart by a tab" if wanted == 2 else ""),
         )
-        split = self._parts.text_encoder.encode_now(rows)
-        served = replace(self.tasks[task], splits={SPLIT: split})
+        split = self._parts.text_encoder.encode_now(rows, spans=self.tasks[task].is_span)
+        return replace(self.tasks[task], splits={SPLIT: split})
+
+    def _logits(self, served: Task) -> np.ndarray:
+        """Return the logits of a task's rows."""
         learner, device = self._parts.learner, self._parts.device
         return logits_of(learner, [served], SPLIT, self._batch_tokens, device)[0]
 
@@ -93,8 +102,11 @@ class Service:
         Raises:
             UserError: as `logits`.
         """
-        logits = self.logits(task, texts)
-        labels = self.tasks[task].spec.labels
+        served = self._encoded(task, texts)
+        logits = self._logits(served)
+        labels, answers = served.spec.labels, served.split(SPLIT).answers
+        if answers is not None:
+            return [Prediction(text, {}, None) for text in answers.predicted(logits)]
         if labels is None:
             return [Prediction(None, {}, float(row[0])) for row in logits]
         answers = []

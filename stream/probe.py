@@ -51,7 +51,7 @@ class Probe:
             found = logits_of(learner, group, split, self.evaluation.batch_tokens, device)
             for task, logits in zip(group, found, strict=True):
                 require_finite(task, logits)
-                scores.append(score(task.spec.metric, logits, task.split(split).labels).value)
+                scores.append(score(task.spec.metric, logits, task.split(split).targets).value)
         self.points.append(ProbePoint(index, step, scores))
         self.seconds += time.perf_counter() - started
         return sum(len(task.split(split)) for task in tasks)

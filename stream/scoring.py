@@ -6,6 +6,7 @@ import numpy as np
 from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
+from stream.answers import Answers
 from stream.errors import choose
 from stream.task_spec import METRICS
 
@@ -17,14 +18,14 @@ class Score(NamedTuple):
     undefined: bool = False
 
 
-def score(metric: str, logits: np.ndarray, targets: np.ndarray) -> Score:
+def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers) -> Score:
     """Score the logits of one task.
 
     Args:
         metric: ``accuracy``, ``f1`` (of class 1, as GLUE), ``matthews_correlation`` or
-            ``spearman``.
+            ``spearman``; of spans ``answer_f1`` or ``exact_match``, the mean over rows.
         logits: float32 [N, K]; the predicted class is the arg max, K = 1 for regression.
-        targets: class indices [N], or scores [N] for regression.
+        targets: class indices [N], scores [N] for regression, or the answers of spans.
 
     Returns:
         The score. Constant predictions or targets make a correlation undefined: it is 0 then,
@@ -32,6 +33,8 @@ def score(metric: str, logits: np.ndarray, targets: np.ndarray) -> Score:
         any positive.
     """
     choose("metric", metric, METRICS)
+    if isinstance(targets, Answers):
+        return Score(float(targets.judged(logits, metric).mean()))
     predicted = logits[:, 0] if metric == "spearman" else logits.argmax(axis=1)
     if _is_undefined(metric, predicted, targets):
         return Score(0.0, undefined=True)

@@ -10,7 +10,12 @@ from stream.errors import choose, require
 
 PARQUET_SPLITS = {s: f"{s}.parquet" for s in ("train", "validation", "test")}
 DROPPABLE = ("ragged", "unknown_label", "duplicate")
-METRICS = ("accuracy", "f1", "matthews_correlation", "spearman")
+METRICS_OF = {  # what a label is: how predictions are judged
+    "class": ("accuracy", "f1", "matthews_correlation"),
+    "score": ("spearman",),
+    "span": ("answer_f1", "exact_match"),
+}
+METRICS = tuple(metric for metrics in METRICS_OF.values() for metric in metrics)
 
 
 @dataclass
@@ -36,7 +41,9 @@ class SourceColumns:
 
     Attributes:
         text: the text column, or both of a pair in reading order.
-        label: the label column; ``*`` stands for the rest of a long name.
+        label: the label column; ``*`` stands for the rest of a long name. Of a span task, that of
+            the answers' texts.
+        start: of a span task, the column of the answers' first characters.
         values: source value -> label name, where they differ (``*`` as above). Numbers that are
             not mapped are indices, but on the hub, where copies number labels differently.
         exclude: label values whose rows are left out on purpose, such as "not sure".
@@ -49,6 +56,7 @@ class SourceColumns:
 
     text: list[str] = field(default_factory=list)
     label: str = "label"
+    start: str | None = None
     values: dict[str, str] = field(default_factory=dict)
     exclude: list[str] = field(default_factory=list)
     drop: list[str] = field(default_factory=list)
@@ -128,6 +136,9 @@ class GeneratedText:
 class TaskSpec:
     """One task as its YAML states it. ``labels`` null means regression on ``score_range``.
 
+    The ``kind`` is ``single`` or ``pair``, the texts of a row, or ``span``: a question, and a
+    context in which its answer stands. A span task has neither labels nor score_range.
+
     ``original`` is how the `files` source takes the task as it was published, where the files of
     ``files`` are not there.
     """
@@ -146,24 +157,14 @@ class TaskSpec:
 
     def __post_init__(self) -> None:
         """Refuse a contradictory specification."""
-        choose("task kind", self.kind, ("single", "pair"))
+        choose("task kind", self.kind, ("single", "pair", "span"))
         choose("task metric", self.metric, METRICS)
+        self._check_labels()
+        metrics = METRICS_OF[self.target]
         require(
-            (self.labels is None) != (self.score_range is None),
-            f"task {self.title!r}: give either labels or score_range, not both and not neither",
-        )
-        if self.labels is not None:
-            distinct = len(set(self.labels))
-            require(
-                distinct == len(self.labels) >= 2,
-                f"task {self.title!r}: needs at least two different labels, got {self.labels}",
-            )
-        else:
-            low, high = self.score_range or (0.0, 0.0)
-            require(low < high, f"task {self.title!r}: score_range must rise, got {low}, {high}")
-        require(
-            (self.metric == "spearman") == (self.labels is None),
-            f"task {self.title!r}: spearman is for regression, the other metrics for classes",
+            self.metric in metrics,
+            f"task {self.title!r}: {self.metric} does not judge a {self.target}, but "
+            f"{', '.join(metrics)}",
         )
         expected = 1 if self.kind == "single" else 2
         for columns in (self.files, self.original, self.hub):
@@ -172,8 +173,44 @@ class TaskSpec:
                 f"task {self.title!r}: a {self.kind} task has {expected} text column(s), "
                 f"got {columns.text}",
             )
+            require(
+                not columns.text or (columns.start is not None) == (self.kind == "span"),
+                f"task {self.title!r}: start names a column of a span task, and only of one",
+            )
+
+    def _check_labels(self) -> None:
+        """Refuse labels and ranges that are none, or none of this kind."""
+        given = (self.labels is not None) + (self.score_range is not None)
+        require(
+            given == (0 if self.kind == "span" else 1),
+            f"task {self.title!r}: give either labels or score_range, not both and not neither; "
+            "a span task has none of them",
+        )
+        if self.labels is not None:
+            distinct = len(set(self.labels))
+            require(
+                distinct == len(self.labels) >= 2,
+                f"task {self.title!r}: needs at least two different labels, got {self.labels}",
+            )
+        if self.score_range is not None:
+            low, high = self.score_range
+            require(low < high, f"task {self.title!r}: score_range must rise, got {low}, {high}")
+
+    @property
+    def target(self) -> str:
+        """What a row's label is: a ``class``, a ``score`` or a ``span``."""
+        if self.kind == "span":
+            return "span"
+        return "score" if self.labels is None else "class"
+
+    @property
+    def wanted(self) -> str:
+        """What labels there are, in words."""
+        if self.target == "span":
+            return "answers that stand at their places in the context"
+        return ", ".join(map(repr, self.labels or [])) or f"a number in {self.score_range}"
 
     @property
     def num_outputs(self) -> int:
-        """Width K of the task's head: its classes, or 1 for regression."""
-        return len(self.labels) if self.labels is not None else 1
+        """Width K of the task's head: its classes, 1 for regression, 2 for a span (its ends)."""
+        return {"class": len(self.labels or ()), "score": 1, "span": 2}[self.target]

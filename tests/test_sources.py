@@ -35,12 +35,17 @@ def test_contradictory_specifications_are_refused(wrong: dict) -> None:
         TaskSpec(**{**right, **wrong}, source="made")
 
 
+def with_twin(specs: dict[str, TaskSpec]) -> dict[str, TaskSpec]:
+    """Questions and their answers have no generated twin."""
+    return {name: spec for name, spec in specs.items() if spec.kind != "span"}
+
+
 def test_generated_rows_have_the_shape_of_the_task(
     all_specs: dict[str, TaskSpec], tmp_path: Path
 ) -> None:
     sizes = {"train": 40, "validation": 20, "test": 20}
     data = GeneratedData(**sizes)
-    for name, spec in all_specs.items():
+    for name, spec in with_twin(all_specs).items():
         loaded = load_task(data, name, spec, tmp_path)
         again = load_task(data, name, spec, tmp_path)
         assert {s: len(r) for s, r in loaded.rows.items()} == sizes
@@ -56,7 +61,8 @@ def test_generated_rows_have_the_shape_of_the_task(
 
 def test_generated_tasks_do_not_leak(all_specs: dict[str, TaskSpec], tmp_path: Path) -> None:
     data = GeneratedData()
-    loaded = {name: load_task(data, name, spec, tmp_path) for name, spec in all_specs.items()}
+    specs = with_twin(all_specs)
+    loaded = {name: load_task(data, name, spec, tmp_path) for name, spec in specs.items()}
     assert handle_leaks(loaded, "error") == []
 
 
@@ -72,7 +78,7 @@ def test_every_real_task_loads_without_a_drop(
     all_specs: dict[str, TaskSpec], tmp_path: Path
 ) -> None:
     published = json.loads((SHARED / "tasks.json").read_text())
-    assert set(published) == set(all_specs)
+    assert set(published) == set(with_twin(all_specs))  # SQuAD is not among the real data
     loaded = {}
     for name, facts in published.items():
         spec = all_specs[name]

@@ -18,7 +18,7 @@ from torch.nn import functional
 from stream.errors import require
 from stream.learners.sequential import Sequential
 from stream.memory import ReplayMemory
-from stream.models.heads import TaskModel, batch_loss
+from stream.models.heads import Head, TaskModel, batch_loss
 from stream.schedule import Epoch
 from stream.seeding import numpy_generator
 from stream.tasks.batches import Batch, collate, training_rows
@@ -78,10 +78,13 @@ class Derpp(Sequential):
 
     def _moved(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
         """Return the mean over rows of the squared change of logits, by class."""
-        changes = [
-            functional.mse_loss(now, self._logits[task.name][rows], reduction="none").mean(1)
-            for now, (task, _, rows) in zip(logits, self._dark, strict=True)
-        ]
+        changes = []
+        for now, (task, _, rows) in zip(logits, self._dark, strict=True):
+            width = min(now.shape[1], self._logits[task.name].shape[1])  # of span tasks, padded
+            before = self._logits[task.name][rows, :width]
+            real = before > Head.NEVER / 2
+            square = torch.where(real, now[:, :width] - before, 0.0) ** 2
+            changes.append(square.sum(1) / real.sum(1))
         return torch.cat(changes).mean()
 
     def end_task(self, task: Task) -> None:
@@ -95,6 +98,8 @@ class Derpp(Sequential):
             with torch.no_grad(), model.computing():
                 parts += model(collate([(task, split, rows)], self.pad_id).to(model.device))
         model.train()
+        widest = max(part.shape[1] for part in parts)
+        parts = [functional.pad(p, (0, widest - p.shape[1]), value=Head.NEVER) for p in parts]
         self._logits[task.name] = torch.cat(parts)
 
     def kept_state(self) -> dict[str, torch.Tensor]:

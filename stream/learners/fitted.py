@@ -52,7 +52,13 @@ class Fitted(Learner):
     def begin_stream(
         self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
     ) -> None:
-        """Start with nothing fitted."""
+        """Start with nothing fitted.
+
+        Raises:
+            UserError: a span task, which has no label that could be counted.
+        """
+        spans = [task.name for task in tasks if task.is_span]
+        require(not spans, f"learner {self.name} cannot learn where answers stand: {spans}")
         super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
         self._states: dict[str, Tensors] = {}
         self._served: Task | None = None

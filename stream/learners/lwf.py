@@ -17,7 +17,7 @@ from torch.nn import functional
 from stream.errors import require
 from stream.learners.keeping import copy_named
 from stream.learners.sequential import Sequential
-from stream.models.heads import batch_loss
+from stream.models.heads import States, batch_loss
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 
@@ -44,15 +44,19 @@ class Lwf(Sequential):
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss on the new task, and on what earlier heads say of its rows."""
-        features = self.model.features(batch)
-        loss = batch_loss(batch, self.model.logits(features, batch))
+        states = self.model.states(batch)
+        parts = batch.parts
+        rows = [states.of(slice(part.start, part.stop)) for part in parts]
+        answers = [self.model.answer(p.task, of) for p, of in zip(parts, rows, strict=True)]
+        loss = batch_loss(batch, answers)
         if not (self.strength and self.learned):
             return loss
         with torch.no_grad():
-            before = self._teacher(batch).float()
+            texts, tokens = self._teacher.states(batch)
+        before = States(texts.float(), tokens, batch.attention_mask)
         for old in self.learned:
-            head = self.model.head(old.name)
-            loss = loss + self.strength * held(old, head(features), head(before), self.temperature)
+            now, then = (self.model.answer(old, each) for each in (states, before))
+            loss = loss + self.strength * held(old, now, then, self.temperature)
         return loss
 
     def end_task(self, task: Task) -> None:
@@ -75,5 +79,7 @@ def held(task: Task, now: torch.Tensor, before: torch.Tensor, temperature: float
     """Return the loss that holds outputs ``now`` [B, K] to those ``before`` [B, K]."""
     if task.is_regression:
         return functional.mse_loss(now, before) / 2
+    if task.is_span:  # first and last token are two choices among L
+        now, before = (each.unflatten(1, (-1, 2)).mT.flatten(0, 1) for each in (now, before))
     target = (before / temperature).softmax(1)
     return -(target * (now / temperature).log_softmax(1)).sum(1).mean()

@@ -1,6 +1,6 @@
 """What methods share that train one set of weights through the whole stream.
 
-``part=encoder`` trains the whole encoder, ``part=adapter`` Houlsby adapters of ``size`` units and the
+``part=encoder`` trains the whole encoder, ``part=adapter`` Houlsby adapters of ``size`` and the
 LayerNorms inside the frozen encoder: one set for all tasks. Heads are a task's own, and earlier
 ones stay as they are. Each task's id is known when it is served (task-incremental learning).
 """

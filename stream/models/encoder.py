@@ -57,7 +57,7 @@ class SubLayer:
 
 
 class Encoder(nn.Module):
-    """A post-LayerNorm encoder of the BERT family, from token ids to one vector a text."""
+    """A post-LayerNorm encoder of the BERT family, from token ids to a vector a text or a token."""
 
     def __init__(self, body: nn.Module, pooling: str = "cls"):
         super().__init__()
@@ -80,15 +80,19 @@ class Encoder(nn.Module):
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Return one vector a text, [B, D]."""
+        return self.states(batch)[0]
+
+    def states(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
         output = self.body(input_ids=batch.input_ids, attention_mask=batch.attention_mask, **types)
+        hidden = output.last_hidden_state
         if self.pooling == "pooler":
-            return output.pooler_output
-        hidden = output.last_hidden_state  # [B, L, D]
+            return output.pooler_output, hidden
         if self.pooling == "cls":
-            return hidden[:, 0]
+            return hidden[:, 0], hidden
         mask = batch.attention_mask[..., None].to(hidden.dtype)
-        return (hidden * mask).sum(1) / mask.sum(1)
+        return (hidden * mask).sum(1) / mask.sum(1), hidden
 
     def reads(self, name: str) -> bool:
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""

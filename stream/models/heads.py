@@ -1,10 +1,11 @@
 """The model that learners train: one encoder and a linear head a task.
 
-B examples, D width, K outputs of a task's head.
+B examples, L tokens, D width, K outputs of a task's head.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -36,9 +37,9 @@ class Head(nn.Linear):
         self.outputs = outputs
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Map features [B, D] to the logits: [B, K] while learning, [B, outputs] otherwise."""
+        """Map features [..., D] to the logits: [..., K] while learning, else [..., outputs]."""
         logits = super().forward(input)
-        return logits if self.training else logits[:, : self.outputs]
+        return logits if self.training else logits[..., : self.outputs]
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return the task's own rows of ``weight`` and ``bias``."""
@@ -54,8 +55,24 @@ class Head(nn.Linear):
                 rows.copy_(other.state()[name])
 
 
+class States(NamedTuple):
+    """What heads read: float32 [B, D] behind a dropout, [B, L, D] a token, and the mask [B, L]."""
+
+    texts: torch.Tensor
+    tokens: torch.Tensor
+    mask: torch.Tensor
+
+    def of(self, rows: slice) -> "States":
+        """Return those of some rows."""
+        return States(*(tensor[rows] for tensor in self))
+
+
 class TaskModel(nn.Module):
-    """An encoder, and for each task met so far a head: dropout, then a linear map D -> K."""
+    """An encoder, and for each task met so far a head: dropout, then a linear map D -> K.
+
+    The head of a span task maps every token to 2 logits, without dropout (BERT, Devlin et al. 2019,
+    arXiv 1810.04805, section 4.2, and its run_squad.py).
+    """
 
     def __init__(
         self, encoder: Encoder, seed: int, dropout: float = 0.1, *, precision: str = "float32"
@@ -104,23 +121,34 @@ class TaskModel(nn.Module):
         return head
 
     def forward(self, batch: Batch) -> list[torch.Tensor]:
-        """Return the logits of each part through its own head: a list of [B_part, K]."""
-        return self.logits(self.features(batch), batch)
+        """Return the logits of each part through its own head: a list of [B_part, K].
 
-    def features(self, batch: Batch) -> torch.Tensor:
-        """Return what heads read, float32 [B, D]."""
-        if self._computes is None:
-            return self.dropout(self.encoder(batch).float())
-        if not self._took:  # not before: a learner may change weights for the step alone
-            self._computes.read_trained()
-            self._took = True
-        return self.dropout(self._computes.encoder(batch).float())
-
-    def logits(self, features: torch.Tensor, batch: Batch) -> list[torch.Tensor]:
-        """Return the logits of each part through its own head: a list of [B_part, K]."""
+        Those of a span task are [B_part, 2 L]: of each token as first one of the answer, and as
+        last one; `Head.NEVER` on padding.
+        """
+        states = self.states(batch)
         return [
-            self.heads[part.task.name](features[part.start : part.stop]) for part in batch.parts
+            self.answer(part.task, states.of(slice(part.start, part.stop))) for part in batch.parts
         ]
+
+    def states(self, batch: Batch) -> States:
+        """Return what heads read."""
+        encoder = self.encoder
+        if self._computes is not None:
+            if not self._took:  # not before: a learner may change weights for the step alone
+                self._computes.read_trained()
+                self._took = True
+            encoder = self._computes.encoder
+        texts, tokens = encoder.states(batch)
+        return States(self.dropout(texts.float()), tokens, batch.attention_mask)
+
+    def answer(self, task: Task, states: States) -> torch.Tensor:
+        """Return the logits of a task's head, [B, K], or [B, 2 L] of a span task."""
+        head = self.heads[task.name]
+        if not task.is_span:
+            return head(states.texts)
+        ends = head(states.tokens.float())  # [B, L, 2]
+        return ends.masked_fill(states.mask[..., None] == 0, Head.NEVER).flatten(1)
 
     def renew(self) -> None:
         """Note that weights changed, or which ones are trained; before every task."""
@@ -149,9 +177,27 @@ class TaskModel(nn.Module):
 
 def part_loss(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Return the summed loss of one part: cross-entropy, or squared error for regression."""
+    if part.task.is_span:
+        return span_loss(logits, labels)
     if part.task.is_regression:
         return functional.mse_loss(logits[:, 0], labels, reduction="sum")
     return functional.cross_entropy(logits, labels, reduction="sum")
+
+
+def span_loss(logits: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:
+    """Return the summed mean of both ends' cross-entropies over [CLS] and the context's tokens.
+
+    Args:
+        logits: [B, 2 L]; of each token as first one of the answer, and as last one.
+        spans: int64 [B, 4]; first and last token of the answer, first token of the context and the
+            one behind its last.
+    """
+    by_token = logits.unflatten(1, (-1, 2))
+    place = torch.arange(by_token.shape[1], device=logits.device)
+    inside = (place >= spans[:, 2:3]) & (place < spans[:, 3:4]) | (place == 0)  # [B, L]
+    by_end = by_token.masked_fill(~inside[..., None], Head.NEVER).transpose(1, 2)  # [B, 2, L]
+    ends = by_end.flatten(0, 1), spans[:, :2].flatten()
+    return functional.cross_entropy(*ends, reduction="sum") / 2
 
 
 def batch_loss(batch: Batch, logits: list[torch.Tensor]) -> torch.Tensor:

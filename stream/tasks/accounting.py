@@ -14,6 +14,7 @@ import pyarrow.compute
 
 from stream.errors import UserError, require
 from stream.task_spec import DROPPABLE, SourceColumns, TaskSpec
+from stream.tasks.spans import answers_in, unpacked
 from stream.tasks.table import Account, SourceTable
 from stream.tasks.task import Rows
 
@@ -40,10 +41,11 @@ def account_rows(
         UserError: a missing column, or rows with an unknown label or a wrong number of fields
             that the task's YAML does not allow to drop; names lines and values.
     """
-    table, where = source.table, source.where
+    table = source.table if columns.start is None else unpacked(source)
+    where = source.where
     columns = _resolve(columns, table.column_names)
     require(len(columns.text) > 0, f"task {name!r}: its YAML names no column of text for {where}")
-    for column in [*columns.text, columns.label]:
+    for column in filter(None, [*columns.text, columns.label, columns.start]):
         require(
             column in table.column_names,
             f"task {name!r}: {where} has no column {column!r}; it has {table.column_names}",
@@ -57,7 +59,10 @@ def account_rows(
     account.read = table.num_rows + len(source.ragged)
     _ragged(name, columns, source, account)
     texts = [_texts(table.column(column), column, where) for column in columns.text]
-    labels, state, seen = _labels(spec, columns, table.column(columns.label))
+    if columns.start is None:
+        labels, state, seen = _labels(spec, columns, table.column(columns.label))
+    else:
+        labels, state, seen = _answers(table, columns.label, columns.start, texts[-1])
     rows = Rows(tuple(zip(*texts, strict=True)), labels)
     blank = np.array([not any(text.strip() for text in row) for row in rows.texts], bool)
     state[blank] = NO_TEXT
@@ -110,6 +115,19 @@ def _labels(
     state = np.array([outcome for _, outcome in looked_up], np.int64)[codes]
     unknown = {int(row): values[codes[row]] for row in np.flatnonzero(state == UNKNOWN)[:1000]}
     return labels, state, unknown
+
+
+def _answers(
+    table: pa.Table, label: str, start: str, contexts: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, dict[int, Any]]:
+    """Return the answers of each row, its state, and those that are none, by row."""
+    texts, starts = table.column(label).to_pylist(), table.column(start).to_pylist()
+    values = list(zip(texts, starts, strict=True))
+    found = [answers_in(context, *row) for context, row in zip(contexts, values, strict=True)]
+    states = [UNKNOWN if row is None else KEPT if row else NO_LABEL for row in found]
+    state = np.array(states, np.int64)
+    unknown = {int(row): values[row] for row in np.flatnonzero(state == UNKNOWN)[:1000]}
+    return np.fromiter(found, object, len(found)), state, unknown
 
 
 def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float, int]:
@@ -175,12 +193,12 @@ def _refuse_unknown(
     if not len(rows) or "unknown_label" in columns.drop:
         return
     values = sorted({repr(seen[int(row)]) for row in rows if int(row) in seen})
-    wanted = ", ".join(map(repr, spec.labels)) if spec.labels else f"a number in {spec.score_range}"
     raise UserError(
         f"task {name!r}: {source.where} line {source.lines[rows[0]]} has label "
-        f"{seen[int(rows[0])]!r}, which is not one of the task's ({wanted}); {len(rows)} rows hold "
-        f"{', '.join(values[:10])}{' ...' if len(values) > 10 else ''}. Map them with values:, "
-        "exclude them with exclude:, or say drop: [unknown_label] in the task's YAML"
+        f"{seen[int(rows[0])]!r}, which is not one of the task's ({spec.wanted}); "
+        f"{len(rows)} rows hold {', '.join(values[:10])}{' ...' if len(values) > 10 else ''}. "
+        "Map them with values:, exclude them with exclude:, or say drop: [unknown_label] in the "
+        "task's YAML"
     )
 
 

@@ -39,7 +39,7 @@ class Batch:
         attention_mask: int64 [B, L], 1 on tokens.
         token_type_ids: int64 [B, L], 1 on the second text of a pair.
         parts: which rows belong to which task, in row order, without gaps.
-        labels: one tensor a part: int64 class indices, or float32 scores.
+        labels: one tensor a part: int64 class indices, float32 scores, or int64 spans [B, 4].
     """
 
     input_ids: torch.Tensor

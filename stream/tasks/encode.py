@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stream.errors import UserError, first_line
+from stream.tasks.spans import span_arrays, span_split
 from stream.tasks.task import Rows, Split
 
 CHUNK = 4096  # keeps the tokenizer's threads busy, and memory small
@@ -21,7 +22,8 @@ FORMAT = 1  # raised when the files of the cache change
 class TextEncoder:
     """The tokenizer of a backbone, and the cache of what it encoded.
 
-    Pairs are cut at the end of the longer text first.
+    Pairs are cut at the end of the longer text first; those of a span task as `stream.tasks.spans`
+    says.
 
     Attributes:
         encoded: rows that were encoded instead of read from the cache.
@@ -46,6 +48,7 @@ class TextEncoder:
         self.vocabulary_size = len(tokenizer)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length, strategy="longest_first")
+        self._max_length = max_length
         key = f"{FORMAT} {max_length} {self._tokenizer.to_str()}"
         self._key = hashlib.sha256(key.encode()).hexdigest()
         self._cache = cache / "encoded"
@@ -60,20 +63,15 @@ class TextEncoder:
         folder = self._cache / hashlib.sha256(f"{rows_hash} {self._key}".encode()).hexdigest()
         if not (folder / "facts.json").is_file():
             self._write(folder, rows)
-        arrays = {
-            name: np.load(folder / f"{name}.npy", mmap_mode="r")
-            for name in ("token_ids", "offsets", "first_lengths")
-        }
+        arrays = {path.stem: np.load(path, mmap_mode="r") for path in folder.glob("*.npy")}
         facts = json.loads((folder / "facts.json").read_text())
-        is_class = rows.labels.dtype == np.int64
-        labels = rows.labels if is_class else rows.labels.astype(np.float32)
-        return Split(**arrays, labels=labels, truncated=facts["truncated"])
+        return _split(rows, arrays, facts["truncated"])
 
-    def encode_now(self, texts: Sequence[tuple[str, ...]]) -> Split:
-        """Encode texts without labels (all 0), and without the cache."""
-        rows = Rows(tuple(texts), np.zeros(len(texts), np.int64))
-        arrays, truncated = self._encode(rows)
-        return Split(**arrays, labels=rows.labels, truncated=truncated)
+    def encode_now(self, texts: Sequence[tuple[str, ...]], *, spans: bool = False) -> Split:
+        """Encode texts without labels (all 0) or without answers, and without the cache."""
+        labels = np.fromiter([()] * len(texts), object) if spans else np.zeros(len(texts), np.int64)
+        rows = Rows(tuple(texts), labels)
+        return _split(rows, *self._encode(rows))
 
     def _write(self, folder: Path, rows: Rows) -> None:
         """Encode and write one split, whole or not at all."""
@@ -91,29 +89,56 @@ class TextEncoder:
             shutil.rmtree(temporary)  # another run was faster; its files are the same
 
     def _encode(self, rows: Rows) -> tuple[dict[str, np.ndarray], int]:
-        """Return the arrays of a `Split`, and how many rows were cut."""
-        ids: list[np.ndarray] = []
-        lengths = np.empty(len(rows), np.int64)
-        first_lengths = np.empty(len(rows), np.int32)
-        truncated = 0
+        """Return the arrays of a `Split` and, of spans, ``places``; and how many rows were cut."""
+        has_spans = rows.labels.dtype == object
+        strategy = "only_second" if has_spans else "longest_first"
+        self._tokenizer.enable_truncation(self._max_length, strategy=strategy)
+        chunks, truncated = list[dict[str, np.ndarray]](), 0
         for start in range(0, len(rows), CHUNK):
-            texts = rows.texts[start : start + CHUNK]
-            single = len(texts[0]) == 1
-            batch = self._tokenizer.encode_batch([row[0] if single else row for row in texts])
-            rows_ids = [encoding.ids for encoding in batch]
-            stop = start + len(batch)
-            lengths[start:stop] = [len(row) for row in rows_ids]
-            ids.append(
-                np.fromiter(chain.from_iterable(rows_ids), np.int32, sum(map(len, rows_ids)))
-            )
-            seconds = 0 if single else np.array([sum(encoding.type_ids) for encoding in batch])
-            first_lengths[start:stop] = lengths[start:stop] - seconds
+            part = slice(start, start + CHUNK)
+            batch = self._encode_batch(rows.texts[part])
+            spans = span_arrays(batch, rows.labels[part]) if has_spans else {}
+            chunks.append(_token_arrays(batch, single=len(rows.texts[0]) == 1) | spans)
             truncated += sum(bool(encoding.overflowing) for encoding in batch)
         self.encoded += len(rows)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        arrays = {
-            "token_ids": np.concatenate(ids),
-            "offsets": offsets,
-            "first_lengths": first_lengths,
-        }
-        return arrays, truncated
+        arrays = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+        offsets = np.concatenate([[0], np.cumsum(arrays.pop("lengths"))]).astype(np.int64)
+        return {**arrays, "offsets": offsets}, truncated
+
+    def _encode_batch(self, texts: Sequence[tuple[str, ...]]) -> list[Any]:
+        """Encode some rows.
+
+        Raises:
+            UserError: a question that leaves no room for its context.
+        """
+        try:
+            return self._tokenizer.encode_batch([row[0] if len(row) == 1 else row for row in texts])
+        except Exception as error:  # its own class is that of all errors
+            if "too short" not in str(error):
+                raise
+            longest = max((question for question, _ in texts), key=len)
+            raise UserError(
+                f"a question leaves no room for its context in {self._max_length} tokens; raise "
+                f"backbone.max_length. The longest: {longest[:200]!r}"
+            ) from error
+
+
+def _token_arrays(batch: Sequence[Any], *, single: bool) -> dict[str, np.ndarray]:
+    """Return the token ids of some rows, and their lengths."""
+    ids = [encoding.ids for encoding in batch]
+    lengths = np.array([len(row) for row in ids], np.int64)
+    seconds = 0 if single else np.array([sum(encoding.type_ids) for encoding in batch])
+    return {
+        "token_ids": np.fromiter(chain.from_iterable(ids), np.int32, int(lengths.sum())),
+        "lengths": lengths,
+        "first_lengths": (lengths - seconds).astype(np.int32),
+    }
+
+
+def _split(rows: Rows, arrays: dict[str, Any], truncated: int) -> Split:
+    """Return the encoded rows with their labels."""
+    if rows.labels.dtype == object:
+        return span_split(rows, truncated=truncated, **arrays)
+    is_class = rows.labels.dtype == np.int64
+    labels = rows.labels if is_class else rows.labels.astype(np.float32)
+    return Split(**arrays, labels=labels, truncated=truncated)

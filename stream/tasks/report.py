@@ -36,7 +36,9 @@ def account_lines(task: Task) -> Iterator[str]:
 
 
 def _labels(task: Task, split: Split) -> str:
-    """Return how often each label occurs, or the range of scores."""
+    """Return how often each label occurs, the range of scores, or how many answers are seen."""
+    if task.is_span:
+        return f"{(split.labels[:, 1] > 0).sum():,} with the whole answer inside"
     if task.spec.labels is None:
         return f"scores {split.labels.min():.2f} to {split.labels.max():.2f}"
     counts = np.bincount(split.labels, minlength=len(task.spec.labels))

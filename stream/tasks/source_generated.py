@@ -3,13 +3,22 @@
 import numpy as np
 
 from stream.config import GeneratedData
+from stream.errors import require
 from stream.task_spec import TaskSpec
 from stream.tasks.grammar import generate
 from stream.tasks.task import Rows
 
 
 def read_split(data: GeneratedData, name: str, spec: TaskSpec, split: str) -> Rows:
-    """Generate one split of one task; a pure function of (name, specification, data.seed)."""
+    """Generate one split of one task; a pure function of (name, specification, data.seed).
+
+    Raises:
+        UserError: a span task, of which there is no twin.
+    """
+    require(
+        spec.kind != "span",
+        f"task {name!r}: no questions and answers are generated; take data=files or data=hub",
+    )
     rows = generate(
         name,
         kind=spec.kind,

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from stream.answers import Answers
 from stream.errors import unknown
 from stream.task_spec import TaskSpec
 from stream.tasks.identity import text_key
@@ -20,7 +21,8 @@ SPLITS = ("train", "validation", "test")
 class Rows:
     """One split as text: a tuple of one or two texts a row, and the labels.
 
-    Labels are class indices (int64 [N]) or scores (float64 [N]).
+    Labels are class indices (int64 [N]), scores (float64 [N]), or the answers of each row (objects
+    [N]: tuples of a text and its first character in the second text).
     """
 
     texts: tuple[tuple[str, ...], ...]
@@ -59,8 +61,10 @@ class Split:
         offsets: int64 [N + 1]; row i is ``token_ids[offsets[i]:offsets[i + 1]]``.
         first_lengths: int32 [N]; tokens before the second text of a pair, where the encoder tells
             the two apart by token type; else the whole row's length.
-        labels: int64 [N] class indices, or float32 [N] scores.
+        labels: int64 [N] class indices, float32 [N] scores, or spans, int64 [N, 4]: first and last
+            token of the answer, first token of the context and the one behind its last.
         truncated: rows cut to the maximum length.
+        answers: what spans are judged by; None for classes and scores.
     """
 
     token_ids: np.ndarray
@@ -68,6 +72,7 @@ class Split:
     first_lengths: np.ndarray
     labels: np.ndarray
     truncated: int = 0
+    answers: Answers | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -82,8 +87,13 @@ class Split:
         return self.offsets[rows + 1] - self.offsets[rows]
 
     @property
+    def targets(self) -> np.ndarray | Answers:
+        """What predictions are judged by: the labels, or the answers of spans."""
+        return self.labels if self.answers is None else self.answers
+
+    @property
     def nbytes(self) -> int:
-        """Bytes of the rows: token ids, lengths and labels."""
+        """Bytes of the rows that are learned from: token ids, lengths and labels."""
         arrays = (self.token_ids, self.offsets, self.first_lengths, self.labels)
         return sum(array.nbytes for array in arrays)
 
@@ -92,7 +102,9 @@ class Split:
         rows = [self.token_ids[self.offsets[i] : self.offsets[i + 1]] for i in indices]
         ends = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
         tokens = np.concatenate(rows) if rows else np.empty(0, np.int32)
-        return Split(tokens, ends, self.first_lengths[indices], self.labels[indices])
+        answers = None if self.answers is None else self.answers.take(indices)
+        firsts, labels = self.first_lengths[indices], self.labels[indices]
+        return Split(tokens, ends, firsts, labels, answers=answers)
 
 
 @dataclass(frozen=True)
@@ -113,7 +125,12 @@ class Task:
     @property
     def is_regression(self) -> bool:
         """Whether labels are scores instead of classes."""
-        return self.spec.labels is None
+        return self.spec.target == "score"
+
+    @property
+    def is_span(self) -> bool:
+        """Whether labels are spans of tokens instead of classes."""
+        return self.spec.target == "span"
 
     def split(self, name: str) -> Split:
         """Return a split by name."""
