@@ -69,7 +69,9 @@ def load_tensors(
         for name, parameter in parameters.items():
             _put(name, tensors[f"parameter.{name}"], parameter)
             for key in ("step", "exp_avg", "exp_avg_sq"):
-                value = tensors[f"optimizer.{key}.{name}"]
+                value = tensors.get(f"optimizer.{key}.{name}")
+                if value is None:  # it had no gradient so far
+                    continue
                 state = optimizer.state[parameter]
                 if key not in state:  # AdamW keeps its count of steps on the CPU
                     state[key] = value.clone() if key == "step" else torch.zeros_like(parameter)

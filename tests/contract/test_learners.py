@@ -1,17 +1,21 @@
 """What every learner must do; a new file in stream/learners/ is tested at once."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
+from stream.attempt import Step
 from stream.evaluation import logits_of
 from stream.fingerprint import tensor_digest
 from stream.learners import LEARNERS
+from stream.models.heads import TaskModel
 from stream.tasks.task import Task
 from stream.training import fit
-from tests.conftest import CPU, SHORT
+from tests.conftest import CPU, SHORT, tiny_encoder
 
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
 ISOLATED = pytest.mark.parametrize(
@@ -147,6 +151,65 @@ def test_reads_the_training_split_only(
     fit(run.learner, three_tasks[0], SHORT)
     names = {"a", "b", "c"} if LEARNERS[name].sees_all else {"a"}
     assert set(read) == {(task, "train") for task in names}
+
+
+@EVERY
+def test_computes_in_bf16_what_it_does_in_float32(name: str, three_tasks: list[Task]) -> None:
+    """A copy of the encoder computes: what a method puts into it has to be copied too."""
+    logits = {}
+    for precision in ("float32", "bf16"):
+        learner = LEARNERS[name]()
+        model = TaskModel(tiny_encoder(), 0, 0.0, precision=precision)
+        for module in model.modules():  # masks differ otherwise
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        learner.begin_stream(model, tasks=three_tasks, seed=0, pad_id=0)
+        for task in three_tasks[:2]:
+            fit(learner, task, SHORT)
+        served = [logits_of(learner, [t], "test", 512, CPU)[0] for t in three_tasks[:2]]
+        logits[precision] = served
+    for exact, half in zip(logits["float32"], logits["bf16"], strict=True):
+        np.testing.assert_allclose(half, exact, atol=0.1 * max(float(np.abs(exact).max()), 0.1))
+
+
+class StopError(Exception):
+    """Ends learning where a checkpoint is."""
+
+
+@EVERY
+@pytest.mark.parametrize("step", [2, 5])
+def test_goes_on_bit_for_bit_within_a_task(
+    name: str, step: int, stream: Callable, three_tasks: list[Task]
+) -> None:
+    whole = stream(LEARNERS[name](), three_tasks)
+    whole.run()
+    halted = stream(LEARNERS[name](), three_tasks)
+    learner = halted.learner
+    fit(learner, three_tasks[0], SHORT)
+
+    def state() -> list:
+        return [
+            {n: tensor.detach().clone() for n, tensor in tensors.items()}
+            for tensors in (learner.owned_state("a"), learner.shared_state())
+        ]
+
+    saved = [*state(), None]  # where there is no step to stop at
+
+    def stop(now: Step) -> None:
+        if now.number == step:
+            saved[:] = [*state(), now.save()]
+            raise StopError
+
+    with contextlib.suppress(StopError):
+        fit(learner, three_tasks[1], SHORT, stop)
+    owned, shared, training = saved
+    again = stream(LEARNERS[name](), three_tasks)
+    again.learner.restore(three_tasks[0], owned)
+    again.learner.restore_shared(three_tasks, shared)
+    fit(again.learner, three_tasks[1], SHORT, resumed=training)
+    fit(again.learner, three_tasks[2], SHORT)
+    found = {task.name: again.evaluate(task).digest for task in three_tasks}
+    assert found == whole.last_digests()
 
 
 @ISOLATED
