@@ -32,7 +32,7 @@ VALUE_DECAY = 0.01
 class AdapterFusion(Grown):
     """Train an adapter of D / ``reduction`` units, then its fusion with others, and a head."""
 
-    lr: float = 1e-3
+    lr: float = 2e-3
     reduction: int = 16
     init_std: float = 0.02
 

@@ -30,7 +30,7 @@ class _Behind(Bottleneck):
 class Bapna(Inserted):
     """An adapter of ``size`` units with a LayerNorm behind every layer, and a head."""
 
-    lr: float = 2e-3
+    lr: float = 4e-3
     size: int = 64
     init_std: float = 1e-2
 

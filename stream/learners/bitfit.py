@@ -10,7 +10,7 @@ from stream.learners.base import Learner
 class BitFit(Learner):
     """Train every bias of the encoder; each task owns its copy."""
 
-    lr: float = 1e-3
+    lr: float = 8e-3
 
     promises_memory: ClassVar[bool] = True
 

@@ -28,7 +28,7 @@ from stream.tasks.task import Task
 class Ewc(Sequential):
     """Train shared weights, held near those that earlier tasks need."""
 
-    strength: float = 1000.0
+    strength: float = 100.0
     online: bool = False
     decay: float = 1.0
     fisher_rows: int = 128

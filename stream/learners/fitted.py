@@ -36,6 +36,11 @@ class Fitted(Learner):
                 "training steps",
             )
 
+    @property
+    def plain_steps(self) -> bool:
+        """Never: there are none to capture."""
+        return False
+
     def fitted(self, task: Task) -> Tensors:
         """Return the tensors that serve ``task``, from its training rows, on the CPU."""
         raise NotImplementedError

@@ -47,7 +47,7 @@ class LowRank(Fresh):
 class Lora(Inserted):
     """Changes of rank ``rank`` of every query and value map, and a head."""
 
-    lr: float = 2e-3
+    lr: float = 4e-3
     rank: int = 8
     alpha: float = 16.0
 

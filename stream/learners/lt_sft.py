@@ -18,6 +18,7 @@ from stream.learners.sparse import Sparse
 class LtSft(Sparse):
     """Train the ``fraction`` of entries that full training moved most, anew; and a head."""
 
+    lr: float = 4e-4
     fraction: float = 0.08
 
     def importance(self, name: str, change: torch.Tensor) -> torch.Tensor:

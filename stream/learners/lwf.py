@@ -26,7 +26,7 @@ from stream.tasks.task import Task
 class Lwf(Sequential):
     """Train shared weights, with the model before the task as a teacher of old outputs."""
 
-    strength: float = 1.0
+    strength: float = 3.0
     temperature: float = 2.0
 
     def __post_init__(self) -> None:

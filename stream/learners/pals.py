@@ -33,6 +33,7 @@ from stream.tasks.task import Task
 class Pals(Joint):
     """Train the encoder on all tasks at once, and attention of ``size`` units for each task."""
 
+    lr: float = 1e-4
     size: int = 204
     attention_heads: int = 6
 

@@ -17,7 +17,7 @@ from stream.models.encoder import Encoder
 class Parallel(Inserted):
     """Adapters of ``size`` units beside every feed-forward sub-layer, and a head."""
 
-    lr: float = 1e-3
+    lr: float = 2e-3
     size: int = 64
     scale: float = 4.0
     init_std: float = 0.02

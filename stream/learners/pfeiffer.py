@@ -18,7 +18,7 @@ from stream.models.encoder import Encoder
 class Pfeiffer(Inserted):
     """Adapters of D / ``reduction`` units after every feed-forward sub-layer, and a head."""
 
-    lr: float = 2e-3
+    lr: float = 4e-3
     reduction: int = 16
     init_std: float = 0.02
 

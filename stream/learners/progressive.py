@@ -30,7 +30,7 @@ class Reading(Use):
 class Progressive(Grown):
     """Train a copy of all layers that reads every earlier copy, and a head."""
 
-    lr: float = 5e-5
+    lr: float = 4e-4
     head_lr: float | None = 2e-3
     size: int = 64
 

@@ -20,7 +20,7 @@ from stream.tasks.task import Task
 class SharedAdapter(Learner):
     """Train the same adapters and LayerNorms on each task in turn, with a head a task."""
 
-    lr: float = 2e-3
+    lr: float = 1e-3
     size: int = 64
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from stream.tasks.task import Task
 class Si(Sequential):
     """Train shared weights, held near where earlier tasks left them by their importance."""
 
-    strength: float = 1.0
+    strength: float = 1000.0
     xi: float = 0.1
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from stream.models.encoder import Encoder
 class Stacked(Grown):
     """Train an adapter of D / ``reduction`` units on top of the first task's, and a head."""
 
-    lr: float = 2e-3
+    lr: float = 4e-3
     reduction: int = 16
     init_std: float = 0.02
 

@@ -21,7 +21,7 @@ from stream.tasks.task import Task
 class TopK(Learner):
     """Train the top ``layers`` layers and a head; each task owns its copy."""
 
-    lr: float = 5e-5
+    lr: float = 4e-4
     head_lr: float | None = 2e-3
     layers: int = 1
 

@@ -122,6 +122,16 @@ def test_logits_have_the_width_of_their_task_untrained_too(
 
 
 @EVERY
+def test_what_can_be_captured_has_a_head(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    """The captured engine lends it another one while it learns."""
+    run = stream(LEARNERS[name](), three_tasks)
+    run.learner.begin_task(three_tasks[0])
+    assert not run.learner.plain_steps or "a" in run.model.heads
+
+
+@EVERY
 def test_works_as_much_as_it_says(name: str, stream: Callable, three_tasks: list[Task]) -> None:
     """The schedule and the time left rest on it."""
     run = stream(LEARNERS[name](), three_tasks)
