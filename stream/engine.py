@@ -178,7 +178,7 @@ class Captured:
         shared = self._model.head(task.name)
         own = Head(shared.in_features, shared.outputs).to(self._model.device)
         own.take(shared)
-        self._model.heads[task.name] = own.requires_grad_(requires_grad=False)
+        self._model.heads[task.name] = own.requires_grad_(shared.weight.requires_grad)
         self._optimizer.zero_grad(set_to_none=True)
 
 

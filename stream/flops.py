@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
 
-Shape = tuple[tuple[str, int, int], ...]
+Shape = tuple[tuple[tuple[str, int, int], ...], tuple[bool, ...]]
 
 
 class Learning(Protocol):
@@ -30,9 +30,10 @@ class Learning(Protocol):
 
 
 class FlopMeter:
-    """Counts the steps of one task; steps of the same shapes are counted once."""
+    """Counts the steps of one task; those of the same shapes and trained weights once."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
         self._known: dict[Shape, int] = {}
         self.total = 0
 
@@ -40,7 +41,8 @@ class FlopMeter:
     def step(self, batch: Batch) -> Iterator[None]:
         """Count the forward and backward pass inside the block."""
         # The task's name too: heads of other tasks have other sizes.
-        shape = tuple((p.task.name, p.stop - p.start, p.width) for p in batch.parts)
+        rows = tuple((p.task.name, p.stop - p.start, p.width) for p in batch.parts)
+        shape = rows, tuple(p.requires_grad for p in self._model.parameters())
         if shape not in self._known:
             with FlopCounterMode(display=False) as counter:
                 yield
@@ -55,7 +57,7 @@ def count_pass(learner: Learning, task: Task, batch_size: int, device: torch.dev
 
     Without whatever else a method mixes into its batches; learns nothing.
     """
-    meter, split = FlopMeter(), task.split("train")
+    meter, split = FlopMeter(learner.model), task.split("train")
     with torch.random.fork_rng():
         for rows in training_rows(task, batch_size, learner.seed, epoch=0):
             batch = collate([(task, split, rows)], learner.pad_id)

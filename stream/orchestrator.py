@@ -158,7 +158,7 @@ class _Stream:
         task, training = self._record.tasks[index], self._config.training
         self._display.learning(index, task)
         flops = self._record.flops
-        meter = None if flops is None else FlopMeter()
+        meter = None if flops is None else FlopMeter(self._learner.model)
         if resumed is None:
             self._look(index, 0, 1)
 

@@ -32,7 +32,7 @@ def shapes(task) -> list[tuple[int, int]]:
 def learned(learner, tasks) -> tuple[Stream, list[int]]:
     run, spent = Stream(learner, tasks), []
     for task in tasks:
-        meter = FlopMeter()
+        meter = FlopMeter(run.model)
         fit(run.learner, task, SHORT, meter=meter)
         spent.append(meter.total)
     return run, spent
@@ -84,7 +84,7 @@ def test_steps_of_equal_shapes_count_for_their_own_head() -> None:
     rows = training_rows(few, 4, 0, 0)[0]
 
     def counted(*tasks) -> int:
-        meter = FlopMeter()
+        meter = FlopMeter(learner.model)
         for task in tasks:
             learner.model.add_head(task)
             split = few.split("train")

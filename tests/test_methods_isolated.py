@@ -247,9 +247,11 @@ def test_diff_pruning_passes_gradients_as_autograd_does(structured: bool) -> Non
         key = name.replace(".", "/")
         found = model.encoder.get_parameter(name).grad
         torch.testing.assert_close(found, change.grad, rtol=1e-3, atol=1e-6)
-        torch.testing.assert_close(model.gates[key].grad, a[name].grad, rtol=1e-3, atol=1e-6)
+        torch.testing.assert_close(
+            model.gates[key].entries.grad, a[name].grad, rtol=1e-3, atol=1e-6
+        )
         if structured:
-            found = model.gates[f"tensor/{key}"].grad
+            found = model.gates[key].whole.grad
             torch.testing.assert_close(found, of_tensor[name].grad, rtol=1e-3, atol=1e-5)
 
 

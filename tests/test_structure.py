@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from stream.learners import LEARNERS
+
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(
     [*ROOT.glob("stream/**/*.py"), *ROOT.glob("analysis/*.py"), ROOT / "run_stream.py"]
@@ -19,6 +21,11 @@ def test_modules_stay_readable(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) <= 260
     assert lines[0].startswith('"""')  # says what it is for
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_a_method_is_one_short_file(name: str) -> None:
+    assert len((ROOT / f"stream/learners/{name}.py").read_text().splitlines()) <= 120
 
 
 def test_start_up_imports_nothing_heavy() -> None:

@@ -59,11 +59,6 @@ class Lwf(Sequential):
             loss = loss + self.strength * held(old, now, then, self.temperature)
         return loss
 
-    def end_task(self, task: Task) -> None:
-        """Let the teacher go."""
-        super().end_task(task)
-        del self._teacher
-
     def running_state(self) -> dict[str, torch.Tensor]:
         """Return what the teacher knows that no later model has."""
         named = dict(self._teacher.named_parameters())

@@ -19,9 +19,8 @@ from stream.learners.fitted import Fitted, Tensors
 from stream.tasks.batches import Batch, evaluation_batches
 from stream.tasks.task import Task
 
-TOKEN_BITS = 24  # a term is one int64: token type, first token + 1 (0 where single), last token
+TOKEN_BITS, FIT_BATCH_TOKENS = 24, 2**16  # a term is one int64: type, first token + 1, last token
 NEVER = -1e4  # logit of a class without training rows: finite, of probability 0 in float32
-FIT_BATCH_TOKENS = 2**16
 
 
 class Occurrences(NamedTuple):

@@ -8,6 +8,7 @@ those of Guo et al. 2021 (arXiv 2012.07463).
 import math
 
 import torch
+from torch import nn
 
 LOW, HIGH = -1.5, 1.5
 
@@ -23,3 +24,48 @@ def gate(a: torch.Tensor, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def expected_open(a: torch.Tensor) -> torch.Tensor:
     """Return the probability that each gate is not 0."""
     return torch.sigmoid(a - math.log(-LOW / HIGH))
+
+
+class Gates(nn.Module):
+    """A gate for every entry of a tensor, and if ``structured`` one for all of it, multiplied."""
+
+    def __init__(self, like: torch.Tensor, *, structured: bool):
+        super().__init__()
+        self.entries = nn.Parameter(torch.empty_like(like))
+        whole = torch.empty((), device=like.device)
+        self.whole = nn.Parameter(whole) if structured else None
+
+    def reset(self, start: float) -> None:
+        """Give every gate the same ``a``."""
+        with torch.no_grad():
+            for a in self.parameters():
+                a.fill_(start)
+
+    def draw(self, *, middle: bool = False) -> torch.Tensor:
+        """Return z of every entry, drawn anew or at its median (u = 1/2)."""
+        self._drawn = []
+        for a in self.parameters():
+            u = torch.full_like(a, 0.5) if middle else torch.rand_like(a).clamp(1e-6, 1 - 1e-6)
+            self._drawn.append(gate(a.detach(), u))
+        zs = [z for z, _ in self._drawn]
+        return zs[0] if len(zs) == 1 else zs[0] * zs[1]
+
+    def expected(self) -> torch.Tensor:
+        """Return the expected number of entries that are not 0."""
+        opened = expected_open(self.entries)
+        return (opened if self.whole is None else opened * expected_open(self.whole)).sum()
+
+    def pass_on(self, gradient: torch.Tensor) -> None:
+        """Add to the gradients of ``a``, from the gradient by the z that were drawn last."""
+        z, slope = self._drawn[0]
+        if self.whole is None:
+            _add(self.entries, gradient * slope)
+            return
+        whole, whole_slope = self._drawn[1]
+        _add(self.entries, gradient * slope * whole)
+        _add(self.whole, (gradient * z).sum() * whole_slope)
+
+
+def _add(a: nn.Parameter, gradient: torch.Tensor) -> None:
+    """Add to a gradient that there may be already."""
+    a.grad = gradient if a.grad is None else a.grad + gradient

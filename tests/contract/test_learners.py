@@ -11,6 +11,7 @@ import torch
 from stream.attempt import Step
 from stream.evaluation import logits_of
 from stream.fingerprint import tensor_digest
+from stream.flops import count_pass
 from stream.learners import LEARNERS
 from stream.models.heads import TaskModel
 from stream.tasks.task import Task
@@ -119,6 +120,19 @@ def test_logits_have_the_width_of_their_task_untrained_too(
     run.learn(0)
     shapes = [logits_of(run.learner, [t], "test", 512, CPU)[0].shape for t in three_tasks]
     assert shapes == [(24, 2), (24, 5), (24, 1)]
+
+
+@EVERY
+def test_a_learned_task_can_be_counted_without_learning(
+    name: str, stream: Callable, three_tasks: list[Task]
+) -> None:
+    run = stream(LEARNERS[name](), three_tasks)
+    fit(run.learner, three_tasks[0], SHORT)
+    fit(run.learner, three_tasks[1], SHORT)
+    before = run.evaluate(three_tasks[1]).digest
+    if run.learner.workload(three_tasks[1], SHORT).steps:
+        assert count_pass(run.learner, three_tasks[1], 8, CPU) > 0
+    assert run.evaluate(three_tasks[1]).digest == before
 
 
 @EVERY
