@@ -1,9 +1,9 @@
 """Diff pruning, isolated a task (Guo et al. 2021, arXiv 2012.07463, sections 3.1 to 3.3).
 
 A task learns a difference z w from the pretrained weights: w dense, z a gate in [0, 1] an entry,
-drawn anew each step from a hard-concrete distribution (`stream.models.hard_concrete`). The loss adds
-``sparsity`` times the expected number of open gates. Then the ``fraction`` of entries with the
-largest |z w| (gates at their median) is kept and trained with the gates gone. ``structured``
+drawn anew each step from a hard-concrete distribution (`stream.models.hard_concrete`). The loss
+adds ``sparsity`` times the expected number of open gates. Then the ``fraction`` of entries with
+the largest |z w| (gates at their median) is kept and trained with the gates gone. ``structured``
 multiplies in one gate a matrix or vector. Deviations: one learning-rate schedule and one optimizer
 go through both halves; the embedding is among the gated.
 """
