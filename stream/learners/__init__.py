@@ -5,7 +5,16 @@ import pkgutil
 
 from stream.learners.base import Learner
 
-BASES = ("base", "fitted", "grown", "inserted", "keeping", "sequential", "sparse")
+BASES = (
+    "base",
+    "fitted",
+    "grown",
+    "inserted",
+    "keeping",
+    "remembering",
+    "sequential",
+    "sparse",
+)
 
 
 def _find() -> dict[str, type[Learner]]:

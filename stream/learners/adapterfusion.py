@@ -8,18 +8,16 @@ tasks come one after another, so a task fuses earlier adapters and its own, not 
 the two stages has as many epochs as another method has in all, under one learning-rate schedule.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from stream.config import TrainingConfig
-from stream.errors import require
-from stream.learners.grown import Grown
+from stream.learners.grown import GrownAdapters
 from stream.learners.inserted import drawn_values
-from stream.models.bottleneck import Architecture
-from stream.models.composed import Attention, Fused
-from stream.models.encoder import Encoder
+from stream.models.composed import Attention, Composed, Fused
 from stream.schedule import Epoch, Workload
 from stream.seeding import torch_generator
 from stream.tasks.batches import Batch
@@ -29,25 +27,10 @@ VALUE_DECAY = 0.01
 
 
 @dataclass
-class AdapterFusion(Grown):
+class AdapterFusion(GrownAdapters):
     """Train an adapter of D / ``reduction`` units, then its fusion with others, and a head."""
 
-    lr: float = 2e-3
-    reduction: int = 16
-    init_std: float = 0.02
-
-    def __post_init__(self) -> None:
-        """Refuse a reduction that is none."""
-        super().__post_init__()
-        require(self.reduction >= 1, f"learner.reduction must be at least 1, got {self.reduction}")
-
-    def grow(self, encoder: Encoder, tasks: Sequence[str]) -> None:
-        """Put an adapter of every task, and a fusion, into every feed-forward sub-layer."""
-        units = max(encoder.width // self.reduction, 1)
-        architecture = Architecture(encoder.width, units, "relu", init_std=self.init_std)
-        for place in encoder.sublayers():
-            if place.position == "feedforward":
-                place.put(Fused(place, architecture, tasks, self.use))
+    COMPOSED: ClassVar[type[Composed]] = Fused
 
     def owns(self, name: str) -> bool:
         """The fusion: one working copy, a task's values in it."""

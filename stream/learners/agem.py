@@ -6,39 +6,23 @@ aside. ``budget`` rows of each task are remembered. No deviation is known: both 
 of what all tasks share; each head learns from its own task alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from stream.errors import require
-from stream.learners.sequential import Sequential
-from stream.memory import ReplayMemory
-from stream.models.heads import TaskModel, batch_loss
+from stream.learners.remembering import Remembering
+from stream.models.heads import batch_loss
 from stream.schedule import Epoch
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 
 
 @dataclass
-class Agem(Sequential):
+class Agem(Remembering):
     """Train shared weights, never against the gradient of ``replayed`` remembered rows."""
 
-    budget: int = 50
     replayed: int = 32
-
-    def __post_init__(self) -> None:
-        """Refuse an empty memory."""
-        super().__post_init__()
-        require(self.budget >= 1, f"learner.budget must be at least 1, got {self.budget}")
-        require(self.replayed >= 1, f"learner.replayed must be at least 1, got {self.replayed}")
-
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
-        """Start with an empty memory."""
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-        self._memory = ReplayMemory(self.budget, seed)
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with remembered rows behind it."""
@@ -66,20 +50,6 @@ class Agem(Sequential):
         turn_aside([g for g, _ in pairs], [r for _, r in pairs])
         for parameter, gradient in mine.items():
             parameter.grad = gradient
-
-    def end_task(self, task: Task) -> None:
-        """Remember rows of the task."""
-        super().end_task(task)
-        self._memory.remember(task)
-
-    def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
-        """Adopt a task and remember its rows again: the sample depends on names alone."""
-        super().restore(task, owned)
-        self._memory.remember(task)
-
-    def buffer(self) -> ReplayMemory:
-        """Return the memory."""
-        return self._memory
 
 
 def turn_aside(gradient: Sequence[torch.Tensor], reference: Sequence[torch.Tensor]) -> None:

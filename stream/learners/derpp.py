@@ -16,8 +16,7 @@ import torch
 from torch.nn import functional
 
 from stream.errors import require
-from stream.learners.sequential import Sequential
-from stream.memory import ReplayMemory
+from stream.learners.remembering import Rehearsing
 from stream.models.heads import Head, TaskModel, batch_loss
 from stream.schedule import Epoch
 from stream.seeding import numpy_generator
@@ -26,33 +25,24 @@ from stream.tasks.task import Task
 
 
 @dataclass
-class Derpp(Sequential):
+class Derpp(Rehearsing):
     """Train shared weights, and hold remembered rows to their labels and to earlier logits."""
 
-    budget: int = 50
-    replayed: int = 16
     alpha: float = 0.3
     beta: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse an empty memory."""
+        """Refuse a loss that rewards."""
         super().__post_init__()
-        require(self.budget >= 1, f"learner.budget must be at least 1, got {self.budget}")
-        require(self.replayed >= 1, f"learner.replayed must be at least 1, got {self.replayed}")
         for name in ("alpha", "beta"):
             value = getattr(self, name)
             require(value >= 0, f"learner.{name} must not be negative, got {value}")
 
-    def trains_head(self, name: str, task: Task) -> bool:
-        """The heads of all tasks met so far."""
-        return name == task.name or any(name == earlier.name for earlier in self.learned)
-
     def begin_stream(
         self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
     ) -> None:
-        """Start with an empty memory."""
+        """Start without logits."""
         super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-        self._memory = ReplayMemory(self.budget, seed)
         self._logits: dict[str, torch.Tensor] = {}
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
@@ -90,7 +80,6 @@ class Derpp(Sequential):
     def end_task(self, task: Task) -> None:
         """Remember rows of the task, with their logits."""
         super().end_task(task)
-        self._memory.remember(task)
         split, model = self._memory.kept(task), self.model
         model.eval()
         parts = []
@@ -109,12 +98,3 @@ class Derpp(Sequential):
     def restore_kept(self, kept: Mapping[str, torch.Tensor]) -> None:
         """Take the logits."""
         self._logits = dict(kept)
-
-    def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
-        """Adopt a task and remember its rows again: the sample depends on names alone."""
-        super().restore(task, owned)
-        self._memory.remember(task)
-
-    def buffer(self) -> ReplayMemory:
-        """Return the memory."""
-        return self._memory

@@ -13,9 +13,12 @@ from typing import ClassVar
 
 import torch
 
+from stream.errors import require
 from stream.learners.base import Learner
 from stream.learners.inserted import drawn_values
 from stream.learners.keeping import copy_named
+from stream.models.bottleneck import Architecture
+from stream.models.composed import Composed
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from stream.seeding import torch_generator
@@ -133,3 +136,27 @@ class Grown(Learner):
         copy_named({name: owned[f"encoder.{name}"] for name in own}, own)
         rest = {n: t for n, t in owned.items() if n.removeprefix("encoder.") not in own}
         super().adopt(task, rest)
+
+
+@dataclass
+class GrownAdapters(Grown):
+    """Adapters of D / ``reduction`` units of every task, in every feed-forward sub-layer."""
+
+    lr: float = 2e-3
+    reduction: int = 16
+    init_std: float = 0.02
+
+    COMPOSED: ClassVar[type[Composed]]
+
+    def __post_init__(self) -> None:
+        """Refuse a reduction that is none."""
+        super().__post_init__()
+        require(self.reduction >= 1, f"learner.reduction must be at least 1, got {self.reduction}")
+
+    def grow(self, encoder: Encoder, tasks: Sequence[str]) -> None:
+        """Put the adapters in, as `pfeiffer` has them, and what composes them."""
+        units = max(encoder.width // self.reduction, 1)
+        architecture = Architecture(encoder.width, units, "relu", init_std=self.init_std)
+        for place in encoder.sublayers():
+            if place.position == "feedforward":
+                place.put(self.COMPOSED(place, architecture, tasks, self.use))

@@ -7,16 +7,15 @@ N_i ** alpha, N_i the training rows of task i: alpha 0 ``uniform``, 1 ``proporti
 Murray 2019, arXiv 1902.02671, section 3.2), here within each task of the stream.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from stream.errors import choose, require
-from stream.learners.base import Learner
-from stream.memory import ReplayMemory
-from stream.models.heads import TaskModel, batch_loss
+from stream.errors import choose
+from stream.learners.remembering import Rehearsing
+from stream.models.heads import batch_loss
 from stream.schedule import Epoch
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
@@ -25,42 +24,15 @@ SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
 
 
 @dataclass
-class Replay(Learner):
-    """Fine-tune the whole encoder, and ``replayed`` remembered examples with every step.
+class Replay(Rehearsing):
+    """Fine-tune the whole encoder, and remembered examples with every step."""
 
-    ``budget`` is the examples kept of each task, or ``all``.
-    """
-
-    lr: float = 5e-5
-    head_lr: float | None = 2e-3
-    budget: int | str = 50
-    replayed: int = 16
     sampling: str = "uniform"
 
     def __post_init__(self) -> None:
-        """Refuse budgets that are neither a positive number nor ``all``."""
+        """Refuse a way to draw that there is not."""
         super().__post_init__()
-        valid = self.budget == "all" or (isinstance(self.budget, int) and self.budget >= 1)
-        require(valid, f"learner.budget must be at least 1, or all; got {self.budget!r}")
-        require(self.replayed >= 1, f"learner.replayed must be at least 1, got {self.replayed}")
         choose("learner.sampling", self.sampling, SAMPLING)
-
-    def trains(self, name: str) -> bool:
-        """Everything."""
-        del name
-        return True
-
-    def trains_head(self, name: str, task: Task) -> bool:
-        """The heads of all tasks met so far."""
-        return name == task.name or any(name == earlier.name for earlier in self.learned)
-
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
-        """Start with an empty memory."""
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-        limit = None if self.budget == "all" else int(self.budget)
-        self._memory = ReplayMemory(limit, seed)
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with examples of earlier tasks behind it."""
@@ -86,17 +58,3 @@ class Replay(Learner):
         sizes = np.array([len(task.split("train")) for task in self.learned], np.float64)
         weights = sizes ** alpha[self.sampling]
         return weights / weights.sum() if len(weights) else weights
-
-    def end_task(self, task: Task) -> None:
-        """Remember examples of the task."""
-        super().end_task(task)
-        self._memory.remember(task)
-
-    def restore(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
-        """Adopt a task and remember its examples again: the sample depends on names alone."""
-        super().restore(task, owned)
-        self._memory.remember(task)
-
-    def buffer(self) -> ReplayMemory:
-        """Return the memory."""
-        return self._memory
