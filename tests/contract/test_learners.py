@@ -196,6 +196,21 @@ def test_computes_in_bf16_what_it_does_in_float32(name: str, three_tasks: list[T
         np.testing.assert_allclose(half, exact, atol=0.1 * max(float(np.abs(exact).max()), 0.1))
 
 
+@EVERY
+@pytest.mark.parametrize("family", ["roberta", "electra", "mpnet"])
+def test_works_on_every_family(name: str, family: str, three_tasks: list[Task]) -> None:
+    learner = LEARNERS[name]()
+    model = TaskModel(tiny_encoder(model_type=family), 0)
+    learner.begin_stream(model, tasks=three_tasks, seed=0, pad_id=1)
+    fit(learner, three_tasks[0], SHORT)
+    before = snapshot(learner.served_state("a"))
+    fit(learner, three_tasks[1], SHORT)
+    (logits,) = logits_of(learner, [three_tasks[0]], "test", 512, CPU)
+    assert np.isfinite(logits).all()
+    if learner.promises_memory:
+        assert snapshot(learner.served_state("a")) == before
+
+
 class StopError(Exception):
     """Ends learning where a checkpoint is."""
 
