@@ -197,8 +197,8 @@ def test_computes_in_bf16_what_it_does_in_float32(name: str, three_tasks: list[T
 
 
 @EVERY
-@pytest.mark.parametrize("family", ["roberta", "electra", "mpnet"])
-def test_works_on_every_family(name: str, family: str, three_tasks: list[Task]) -> None:
+@pytest.mark.parametrize("family", ["mpnet"])  # the one least like BERT
+def test_works_on_another_family(name: str, family: str, three_tasks: list[Task]) -> None:
     learner = LEARNERS[name]()
     model = TaskModel(tiny_encoder(model_type=family), 0)
     learner.begin_stream(model, tasks=three_tasks, seed=0, pad_id=1)
@@ -216,7 +216,7 @@ class StopError(Exception):
 
 
 @EVERY
-@pytest.mark.parametrize("step", [2, 5])
+@pytest.mark.parametrize("step", [5])
 def test_goes_on_bit_for_bit_within_a_task(
     name: str, step: int, stream: Callable, three_tasks: list[Task]
 ) -> None:
