@@ -341,6 +341,9 @@ def test_fusion_trains_one_stage_after_the_other(three_tasks: list[Task]) -> Non
     assert len({fusion for _, fusion in seen[:half]}) == 1
     assert len({adapter for adapter, _ in seen[half - 1 :]}) == 1
     assert len({fusion for _, fusion in seen[half:]}) == half
+    both = 2 * sum(p.numel() for p in place.adapters["b"].parameters())
+    both += 2 * sum(p.numel() for p in place.fusion.parameters())  # in two layers
+    assert learner.num_trained(three_tasks[1]) == both + 5 * 16 + 5
 
 
 def test_lateral_connections_read_every_earlier_column() -> None:

@@ -128,6 +128,10 @@ class Grown(Learner):
         own = {f"encoder.{n}": p for n, p in self._read.items() if self._is_of(n, task)}
         return {**own, **super().owned_state(task)}
 
+    def num_trained(self, task: Task) -> int:
+        """Return how many parameters learning ``task`` could change: all that it owns."""
+        return sum(tensor.numel() for tensor in self.owned_state(task.name).values())
+
     def adopt(self, task: Task, owned: Mapping[str, torch.Tensor]) -> None:
         """Take a learned task's modules, head, and what else it owns."""
         own = {n: p for n, p in self._read.items() if self._is_of(n, task.name)}
