@@ -12,12 +12,11 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from stream.answers import Answers
 from stream.errors import TrainingDivergedError
 from stream.matrix import Cell
-from stream.models.heads import Head, TaskModel
+from stream.models.heads import TaskModel, joined
 from stream.scoring import score
 from stream.tasks.batches import Batch, evaluation_batches
 from stream.tasks.task import Task
@@ -69,19 +68,11 @@ def logits_of(
                 for (owner, indices), logits in zip(owned, predicted, strict=True):
                     rows[owner].append(indices)
                     parts[owner].append(logits.float())
-            computed = [_joined(of_task).cpu().numpy() for of_task in parts]
+            computed = [joined(of_task).cpu().numpy() for of_task in parts]
     finally:
         learner.model.train(was_training)
     order = [np.argsort(np.concatenate(of_task)) for of_task in rows]
     return [values[places] for values, places in zip(computed, order, strict=True)]
-
-
-def _joined(parts: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return the logits of all batches, those of spans padded as the widest is."""
-    most = max(part.shape[1] for part in parts)
-    if any(part.shape[1] < most for part in parts):
-        parts = [functional.pad(p, (0, most - p.shape[1]), value=Head.NEVER) for p in parts]
-    return torch.cat(list(parts))
 
 
 def digest(logits: np.ndarray) -> str:

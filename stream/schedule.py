@@ -22,6 +22,11 @@ class Epoch:
         """Rows of the new task in each batch."""
         return self.training.batch_size
 
+    @property
+    def is_late(self) -> bool:
+        """Whether it is in the second half: the second of two stages."""
+        return 2 * self.index >= self.count
+
 
 class Workload(NamedTuple):
     """The work of learning one task, known before it starts; ``steps`` are those of all epochs."""
@@ -29,6 +34,10 @@ class Workload(NamedTuple):
     epochs: int
     steps: int
     examples: int
+
+    def twice(self) -> "Workload":
+        """Return the work of two stages that are alike."""
+        return Workload(2 * self.epochs, 2 * self.steps, 2 * self.examples)
 
 
 class Optimized(Protocol):

@@ -49,7 +49,7 @@ class AdapterFusion(GrownAdapters):
 
     def workload(self, task: Task, training: TrainingConfig) -> Workload:
         """Return the work of both stages."""
-        return Workload(*(2 * number for number in super().workload(task, training)))
+        return super().workload(task, training).twice()
 
     def begin_task(self, task: Task) -> None:
         """Begin with the adapter."""
@@ -58,7 +58,7 @@ class AdapterFusion(GrownAdapters):
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the batches of one epoch, of the adapter's or the fusion's stage."""
-        self._fusing = self.use.combined = 2 * epoch.index >= epoch.count
+        self._fusing = self.use.combined = epoch.is_late
         for name, parameter in self._read.items():
             if self._is_of(name, task.name) or self.owns(name):
                 parameter.requires_grad_(self.owns(name) == self._fusing)

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from stream.errors import require
 from stream.learners.remembering import Rehearsing
-from stream.models.heads import Head, TaskModel, batch_loss
+from stream.models.heads import Head, TaskModel, batch_loss, joined
 from stream.schedule import Epoch
 from stream.seeding import numpy_generator
 from stream.tasks.batches import Batch, collate, training_rows
@@ -87,9 +86,7 @@ class Derpp(Rehearsing):
             with torch.no_grad(), model.computing():
                 parts += model(collate([(task, split, rows)], self.pad_id).to(model.device))
         model.train()
-        widest = max(part.shape[1] for part in parts)
-        parts = [functional.pad(p, (0, widest - p.shape[1]), value=Head.NEVER) for p in parts]
-        self._logits[task.name] = torch.cat(parts)
+        self._logits[task.name] = joined(parts)
 
     def kept_state(self) -> dict[str, torch.Tensor]:
         """Return the logits of remembered rows."""

@@ -9,23 +9,21 @@ example has a gradient of its own; squared means over batches would depend on th
 task's own and outside the penalty.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from stream.errors import require
-from stream.learners.sequential import Sequential
-from stream.models.heads import TaskModel, part_loss
-from stream.quadratic import Quadratic
+from stream.learners.sequential import Penalized
+from stream.models.heads import part_loss
 from stream.seeding import numpy_generator
 from stream.tasks.batches import collate
 from stream.tasks.task import Task
 
 
 @dataclass
-class Ewc(Sequential):
+class Ewc(Penalized):
     """Train shared weights, held near those that earlier tasks need."""
 
     strength: float = 100.0
@@ -34,19 +32,11 @@ class Ewc(Sequential):
     fisher_rows: int = 128
 
     def __post_init__(self) -> None:
-        """Refuse a penalty that rewards."""
+        """Refuse a memory that grows by itself, and no rows."""
         super().__post_init__()
-        require(self.strength >= 0, f"learner.strength must not be negative, got {self.strength}")
         require(0 <= self.decay <= 1, f"learner.decay must be in [0, 1], got {self.decay}")
         rows = self.fisher_rows
         require(rows >= 1, f"learner.fisher_rows must be at least 1, got {rows}")
-
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
-        """Start without a penalty."""
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-        self._penalty = Quadratic()
 
     def after_backward(self) -> None:
         """Add the penalty's gradient."""
@@ -83,11 +73,3 @@ class Ewc(Sequential):
             model.zero_grad(set_to_none=True)
         model.train(was_training)
         return found
-
-    def kept_state(self) -> dict[str, torch.Tensor]:
-        """Return the penalty."""
-        return self._penalty.state()
-
-    def restore_kept(self, kept: Mapping[str, torch.Tensor]) -> None:
-        """Take the penalty."""
-        self._penalty.load(kept)

@@ -15,9 +15,9 @@ import torch
 
 from stream.errors import require
 from stream.learners.base import Learner
-from stream.learners.inserted import drawn_values
+from stream.learners.inserted import draw_into
 from stream.learners.keeping import copy_named
-from stream.models.bottleneck import Architecture
+from stream.models.bottleneck import reduced
 from stream.models.composed import Composed
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
@@ -83,10 +83,7 @@ class Grown(Learner):
         self._pretrained, self.use = encoder.pretrained, Use()
         self.grow(encoder, names)
         for name in names:
-            generator = torch_generator(seed, "adapter", name)
-            drawn = drawn_values(encoder, generator, f".{self.PART}.{name}.")
-            parameters = dict(encoder.named_parameters())
-            copy_named(drawn, {key: parameters[key] for key in drawn})
+            draw_into(encoder, torch_generator(seed, "adapter", name), f".{self.PART}.{name}.")
         encoder.to(model.device)
         super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
 
@@ -159,8 +156,7 @@ class GrownAdapters(Grown):
 
     def grow(self, encoder: Encoder, tasks: Sequence[str]) -> None:
         """Put the adapters in, as `pfeiffer` has them, and what composes them."""
-        units = max(encoder.width // self.reduction, 1)
-        architecture = Architecture(encoder.width, units, "relu", init_std=self.init_std)
+        architecture = reduced(encoder.width, self.reduction, self.init_std)
         for place in encoder.sublayers():
             if place.position == "feedforward":
                 place.put(self.COMPOSED(place, architecture, tasks, self.use))

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 
 from stream.learners.base import Learner
+from stream.learners.keeping import copy_named
 from stream.models.bottleneck import AdaptedDropout, Architecture, Bottleneck, Fresh
 from stream.models.encoder import POSITIONS, Encoder
 from stream.models.heads import TaskModel
@@ -64,6 +65,12 @@ def drawn_values(
             fresh.initialize(generator)
             values |= {f"{module_name}.{n}": p.detach() for n, p in fresh.named_parameters()}
     return values
+
+
+def draw_into(encoder: Encoder, generator: torch.Generator, part: str = "") -> None:
+    """Give inserted modules fresh values, those that `drawn_values` returns."""
+    drawn = drawn_values(encoder, generator, part)
+    copy_named(drawn, {name: encoder.get_parameter(name) for name in drawn})
 
 
 def insert_adapters(

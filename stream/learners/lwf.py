@@ -45,10 +45,7 @@ class Lwf(Sequential):
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss on the new task, and on what earlier heads say of its rows."""
         states = self.model.states(batch)
-        parts = batch.parts
-        rows = [states.of(slice(part.start, part.stop)) for part in parts]
-        answers = [self.model.answer(p.task, of) for p, of in zip(parts, rows, strict=True)]
-        loss = batch_loss(batch, answers)
+        loss = batch_loss(batch, self.model.answers(states, batch))
         if not (self.strength and self.learned):
             return loss
         with torch.no_grad():

@@ -18,9 +18,8 @@ import torch
 from stream.config import TrainingConfig
 from stream.errors import require
 from stream.learners.grown import Use
-from stream.learners.inserted import drawn_values
+from stream.learners.inserted import draw_into
 from stream.learners.joint import Joint
-from stream.learners.keeping import copy_named
 from stream.models.heads import TaskModel
 from stream.models.projected_attention import add_pals
 from stream.schedule import Epoch, Workload, planned_work
@@ -56,8 +55,7 @@ class Pals(Joint):
         self._use = Use(names[:1])
         add_pals(encoder, names, self.size, self.attention_heads, self._use)
         for name in names:
-            drawn = drawn_values(encoder, torch_generator(seed, "pals", name), f".pals.{name}.")
-            copy_named(drawn, {key: encoder.get_parameter(key) for key in drawn})
+            draw_into(encoder, torch_generator(seed, "pals", name), f".pals.{name}.")
         encoder.to(model.device)
         super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
 

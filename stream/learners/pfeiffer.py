@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stream.errors import require
 from stream.learners.inserted import Inserted, insert_adapters
-from stream.models.bottleneck import Architecture
+from stream.models.bottleneck import reduced
 from stream.models.encoder import Encoder
 
 
@@ -29,14 +29,5 @@ class Pfeiffer(Inserted):
 
     def insert(self, encoder: Encoder) -> None:
         """Put an adapter into every feed-forward sub-layer."""
-        insert_adapters(
-            encoder,
-            Architecture(
-                encoder.width,
-                max(encoder.width // self.reduction, 1),
-                "relu",
-                init_std=self.init_std,
-            ),
-            "pfeiffer",
-            ("feedforward",),
-        )
+        architecture = reduced(encoder.width, self.reduction, self.init_std)
+        insert_adapters(encoder, architecture, "pfeiffer", ("feedforward",))

@@ -5,18 +5,18 @@ LayerNorms inside the frozen encoder: one set for all tasks. Heads are a task's 
 ones stay as they are. Each task's id is known when it is served (task-incremental learning).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from stream.errors import choose, require
 from stream.learners.base import Learner
-from stream.learners.inserted import drawn_values, insert_adapters
-from stream.learners.keeping import copy_named
+from stream.learners.inserted import draw_into, insert_adapters
 from stream.models.bottleneck import Architecture
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
+from stream.quadratic import Quadratic
 from stream.seeding import torch_generator
 from stream.tasks.task import Task
 
@@ -58,11 +58,36 @@ class Sequential(Learner):
         return {name: p for name, p in named if self._is_shared(name)}
 
 
+@dataclass
+class Penalized(Sequential):
+    """Pay ``strength`` times a quadratic penalty for moving away from earlier tasks."""
+
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a penalty that rewards."""
+        super().__post_init__()
+        require(self.strength >= 0, f"learner.strength must not be negative, got {self.strength}")
+
+    def begin_stream(
+        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
+    ) -> None:
+        """Start without a penalty."""
+        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
+        self._penalty = Quadratic()
+
+    def kept_state(self) -> Named:
+        """Return the penalty."""
+        return self._penalty.state()
+
+    def restore_kept(self, kept: Mapping[str, torch.Tensor]) -> None:
+        """Take the penalty."""
+        self._penalty.load(kept)
+
+
 def insert_shared_adapters(encoder: Encoder, size: int, seed: int) -> set[str]:
     """Put Houlsby adapters into every sub-layer, drawn once; return the names that stay frozen."""
     frozen = set(encoder.pretrained) - encoder.layernorm_names()
     insert_adapters(encoder, Architecture(encoder.width, size))
-    drawn = drawn_values(encoder, torch_generator(seed, "adapter"))
-    parameters = dict(encoder.named_parameters())
-    copy_named(drawn, {name: parameters[name] for name in drawn})
+    draw_into(encoder, torch_generator(seed, "adapter"))
     return frozen

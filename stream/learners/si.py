@@ -7,38 +7,28 @@ w below 0 counts as 0, since a negative Omega would reward moving away; g is tak
 gradients are clipped. Heads are a task's own and outside the penalty.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
 from stream.errors import require
-from stream.learners.sequential import Sequential
-from stream.models.heads import TaskModel
-from stream.quadratic import Quadratic
+from stream.learners.sequential import Penalized
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 
 
 @dataclass
-class Si(Sequential):
+class Si(Penalized):
     """Train shared weights, held near where earlier tasks left them by their importance."""
 
     strength: float = 1000.0
     xi: float = 0.1
 
     def __post_init__(self) -> None:
-        """Refuse a penalty that rewards, or a division by 0."""
+        """Refuse a division by 0."""
         super().__post_init__()
-        require(self.strength >= 0, f"learner.strength must not be negative, got {self.strength}")
         require(self.xi > 0, f"learner.xi must be positive, got {self.xi}")
-
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
-        """Start without a penalty."""
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-        self._penalty = Quadratic()
 
     def begin_task(self, task: Task) -> None:
         """Start a new path."""
@@ -74,14 +64,6 @@ class Si(Sequential):
             for name, p in shared.items()
         }
         self._penalty.replace(shared, importance, decay=1.0)
-
-    def kept_state(self) -> dict[str, torch.Tensor]:
-        """Return the penalty."""
-        return self._penalty.state()
-
-    def restore_kept(self, kept: Mapping[str, torch.Tensor]) -> None:
-        """Take the penalty."""
-        self._penalty.load(kept)
 
     def running_state(self) -> dict[str, torch.Tensor]:
         """Return the path so far, and where it started."""

@@ -58,7 +58,7 @@ class Sparse(Learner):
 
     def workload(self, task: Task, training: TrainingConfig) -> Workload:
         """Return the work of learning ``task`` twice."""
-        return Workload(*(2 * number for number in super().workload(task, training)))
+        return super().workload(task, training).twice()
 
     def begin_task(self, task: Task) -> None:
         """Start with every entry free."""
@@ -67,7 +67,7 @@ class Sparse(Learner):
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the batches of one epoch; before the second half, choose."""
-        if 2 * epoch.index >= epoch.count and not self._chosen:
+        if epoch.is_late and not self._chosen:
             self._choose()
         yield from super().training_batches(task, epoch)
 

@@ -19,7 +19,8 @@ from stream.learners.fitted import Fitted, Tensors
 from stream.tasks.batches import Batch, evaluation_batches
 from stream.tasks.task import Task
 
-TOKEN_BITS, FIT_BATCH_TOKENS = 24, 2**16  # a term is one int64: type, first token + 1, last token
+TOKEN_BITS = 24  # a term is one int64: token type, first token + 1 (0 where single), last token
+FIT_BATCH_TOKENS = 2**16
 NEVER = -1e4  # logit of a class without training rows: finite, of probability 0 in float32
 
 
@@ -61,12 +62,9 @@ class TfIdf(Fitted):
         features = transformer.fit_transform(rows)
         labels = train.labels[np.concatenate(order)]
         coefficients, intercept = fit_linear(features, labels, task, self.penalty)
-        return {
-            "terms": torch.from_numpy(terms),
-            "idf": torch.from_numpy(transformer.idf_.astype(np.float32)),
-            "coefficients": torch.from_numpy(coefficients.astype(np.float32)),
-            "intercept": torch.from_numpy(intercept.astype(np.float32)),
-        }
+        numbers = {"idf": transformer.idf_, "coefficients": coefficients, "intercept": intercept}
+        fitted = {name: torch.from_numpy(of.astype(np.float32)) for name, of in numbers.items()}
+        return {"terms": torch.from_numpy(terms), **fitted}
 
     def logits(self, state: Tensors, task: Task, batch: Batch) -> torch.Tensor:
         """Return coefficients times the normalized TF-IDF of each text, plus intercept."""

@@ -47,6 +47,11 @@ class Architecture:
     scale: float = 1.0
 
 
+def reduced(width: int, reduction: int, init_std: float) -> Architecture:
+    """Return the adapter of Pfeiffer et al. 2020: ReLU and D / ``reduction`` units."""
+    return Architecture(width, max(width // reduction, 1), "relu", init_std=init_std)
+
+
 class Switch:
     """Whether an adapter is there; the sub-layer is the pretrained one without it.
 

@@ -3,7 +3,7 @@
 B examples, L tokens, D width, K outputs of a task's head.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -126,7 +126,10 @@ class TaskModel(nn.Module):
         Those of a span task are [B_part, 2 L]: of each token as first one of the answer, and as
         last one; `Head.NEVER` on padding.
         """
-        states = self.states(batch)
+        return self.answers(self.states(batch), batch)
+
+    def answers(self, states: "States", batch: Batch) -> list[torch.Tensor]:
+        """Return the logits of each part from the states of the whole batch, as `forward`."""
         return [
             self.answer(part.task, states.of(slice(part.start, part.stop))) for part in batch.parts
         ]
@@ -173,6 +176,14 @@ class TaskModel(nn.Module):
             self._computes = None
         if torch.is_grad_enabled():
             self._half.give_gradients()
+
+
+def joined(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return a task's logits of several batches as one tensor; of spans, as wide as the widest."""
+    most = max(part.shape[1] for part in parts)
+    if any(part.shape[1] < most for part in parts):
+        parts = [functional.pad(p, (0, most - p.shape[1]), value=Head.NEVER) for p in parts]
+    return torch.cat(list(parts))
 
 
 def part_loss(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
