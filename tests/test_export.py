@@ -167,8 +167,17 @@ def test_mistakes_are_one_line(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_learner_that_shares_its_encoder_hands_nothing_over(tmp_path: Path) -> None:
-    given = ("learner=finetune", "task=[cola]", f"hydra.run.dir={tmp_path / 'run'}")
+@pytest.mark.parametrize(
+    ("learner", "reason"),
+    [
+        ("finetune", "learner finetune serves 'cola' with weights that later"),
+        ("stacked", "learner stacked serves 'cola' with what earlier tasks left too"),
+    ],
+)
+def test_a_learner_that_shares_its_encoder_hands_nothing_over(
+    learner: str, reason: str, tmp_path: Path
+) -> None:
+    given = (f"learner={learner}", "task=[cola]", f"hydra.run.dir={tmp_path / 'run'}")
     assert run(tmp_path, *given)[0] == 0
-    with pytest.raises(UserError, match="learner finetune serves 'cola' with weights that later"):
+    with pytest.raises(UserError, match=reason):
         export_task(tmp_path / "run", "cola", tmp_path / "out")
