@@ -63,8 +63,8 @@ class Eager:
 class Captured:
     """One CUDA graph a shape of the batch, replayed.
 
-    Batches are padded to few widths. Those of other tasks than the one being learned, and the
-    smaller ones at the end of an epoch, are executed eagerly.
+    In bf16 batches are padded to few widths, and the smaller ones at the end of an epoch to whole
+    ones. In float32 these are executed eagerly, and so are those with remembered rows.
     """
 
     def __init__(self, batch_size: int) -> None:
@@ -76,7 +76,7 @@ class Captured:
         self._moments: dict[nn.Parameter, dict[str, torch.Tensor]] = {}
         self._rates: dict[tuple[float, float], torch.Tensor] = {}
         self._heads: dict[Shape, Head] = {}
-        self._warm: set[int] = set()
+        self._warm: set[Shape] = set()
 
     def __str__(self) -> str:
         return "captured (one CUDA graph a shape of the batch)"
@@ -125,32 +125,41 @@ class Captured:
 
     def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
         """Execute one step; return its loss, a scalar."""
-        part, *others = batch.parts
-        foreign = bool(others) or part.task.name != self._task
-        if foreign or len(batch) != self._batch_size or not self._trained:
+        sizes = self._sizes(batch)
+        if sizes is None:
             return compute(batch)
-        head = self._model.heads[part.task.name]
-        width = self._width(batch)
-        shape = (width, id(head), *map(id, self._trained))
+        head = self._model.heads[batch.parts[0].task.name]
+        shape = (sizes, id(head), *map(id, self._trained))
         if shape not in self._graphs:
-            self._graphs[shape] = self._capture(compute, batch.padded(width))
+            blocks = zip(batch.blocks, sizes, strict=True)
+            inputs = batch.of_blocks(block.padded(*size) for block, size in blocks)
+            self._graphs[shape] = self._capture(compute, inputs, sizes)
         return self._graphs[shape].replay(batch)
 
-    def _width(self, batch: Batch) -> int:
-        """Return the width to which a batch is padded; in float32 its own.
+    def _sizes(self, batch: Batch) -> tuple[tuple[int, int], ...] | None:
+        """Return the rows and tokens to which each block is padded; None where it is not captured.
 
         Dropout draws by place, so a wider batch gets other masks. In float32, captured steps learn
-        what eager ones do; in bf16 they differ anyway.
+        what eager ones do, so nothing is padded; in bf16 they differ anyway.
         """
-        if not self._model.in_half:
-            return batch.width
-        most = self._model.encoder.most_tokens
-        return next((w for w in WIDTHS if batch.width <= w <= most), batch.width)
+        new, *others = batch.blocks
+        if not self._trained or len(batch.parts) > 1 or any(isinstance(o, Batch) for o in others):
+            return None
+        if self._model.in_half:
+            more = ((len(block), self._width(block.width)) for block in others)
+            return (self._batch_size, self._width(new.width)), *more
+        whole = len(new) == self._batch_size and not others
+        return ((len(new), new.width),) if whole else None
 
-    def _capture(self, compute: Compute, inputs: Batch) -> "_Graph":
+    def _width(self, width: int) -> int:
+        """Return the next of few widths."""
+        most = self._model.encoder.most_tokens
+        return next((w for w in WIDTHS if width <= w <= most), width)
+
+    def _capture(self, compute: Compute, inputs: Batch, sizes: Shape) -> "_Graph":
         """Capture the step; nothing is learned."""
-        if inputs.width not in self._warm:
-            self._warm.add(inputs.width)
+        if sizes not in self._warm:
+            self._warm.add(sizes)
             self._warm_up(compute, inputs)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(self._stream):
@@ -191,8 +200,9 @@ class _Graph:
         self._loss = loss
 
     def replay(self, batch: Batch) -> torch.Tensor:
-        """Execute the step on a batch that is at most as wide."""
-        self._inputs.take(batch)
+        """Execute the step on a batch that has at most as many rows and tokens."""
+        for mine, theirs in zip(self._inputs.blocks, batch.blocks, strict=True):
+            mine.take(theirs)
         self._graph.replay()
         return self._loss.clone()
 

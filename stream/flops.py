@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
 
-Shape = tuple[tuple[tuple[str, int, int], ...], tuple[bool, ...]]
+Shape = tuple[tuple[tuple[str, int, int], ...], tuple[tuple[int, int], ...], tuple[bool, ...]]
 
 
 class Learning(Protocol):
@@ -42,7 +42,8 @@ class FlopMeter:
         """Count the forward and backward pass inside the block."""
         # The task's name too: heads of other tasks have other sizes.
         rows = tuple((p.task.name, p.stop - p.start, p.width) for p in batch.parts)
-        shape = rows, tuple(p.requires_grad for p in self._model.parameters())
+        blocks = tuple((len(block), block.width) for block in batch.blocks)
+        shape = rows, blocks, tuple(p.requires_grad for p in self._model.parameters())
         if shape not in self._known:
             with FlopCounterMode(display=False) as counter:
                 yield

@@ -6,10 +6,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream.models.heads import TaskModel, batch_loss
 from stream.seeding import derive_seed
 from stream.tasks.batches import collate, epoch_order, evaluation_batches, training_rows
 from stream.tasks.task import Split, Task
-from tests.conftest import made_spec, made_task
+from tests.conftest import made_spec, made_task, tiny_encoder
 
 LENGTHS = st.lists(st.integers(1, 128), min_size=1, max_size=300)
 
@@ -137,3 +138,26 @@ def test_take_copies_the_rows_asked_for() -> None:
     start, stop = split.offsets[2], split.offsets[3]
     assert taken.token_ids[taken.offsets[1] :].tolist() == split.token_ids[start:stop].tolist()
     assert len(split.take(np.array([], np.int64))) == 0
+
+
+@pytest.mark.parametrize("outputs", [3, None])
+def test_rows_that_fill_up_change_no_loss_and_no_gradient(outputs: int | None) -> None:
+    task = made_task("a", outputs, rows=24)
+    model = TaskModel(tiny_encoder(), 0, dropout=0.0).eval()
+    model.add_head(task)
+    model.head("a").requires_grad_(requires_grad=True)
+    whole, few = (collate([(task, task.split("train"), np.arange(n))], 0) for n in (8, 3))
+    filled = whole.padded(8, 24)
+    filled.take(few)  # after a whole one, whose last rows are still there
+    found = []
+    for batch in (few, few.padded(8, 16), filled):
+        model.zero_grad()
+        loss = batch_loss(batch, model(batch))
+        loss.backward()
+        gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        found.append((loss, gradients))
+    assert len(filled) == 8
+    assert len(found[0][1]) > 10
+    for loss, gradients in found[1:]:
+        torch.testing.assert_close(loss, found[0][0])
+        torch.testing.assert_close(gradients, found[0][1], rtol=1e-4, atol=1e-6)

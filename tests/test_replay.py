@@ -1,12 +1,16 @@
-"""Replay: budgets, sampling weights, and who learns from a mixed batch."""
+"""Replay: budgets, sampling weights, and what is learned of remembered rows."""
 
 import numpy as np
 import pytest
+import torch
 
 from stream.errors import UserError
 from stream.learners.replay import Replay
 from stream.memory import ReplayMemory
+from stream.models.heads import batch_loss
 from stream.schedule import Epoch
+from stream.tasks.batches import Batch
+from stream.tasks.mixture import Rehearsal
 from tests.conftest import SHORT, Stream, made_task
 
 
@@ -66,18 +70,25 @@ def test_draws_follow_the_weights() -> None:
     assert drawn["b"] / 3000 == pytest.approx(0.8, abs=0.03)
 
 
-def test_mixed_batches_train_the_heads_of_their_tasks_only() -> None:
+def begun_third(replayed: int) -> tuple[Stream, Batch]:
+    """A third task begun, behind a regression; its first batch with ``replayed`` rows behind it."""
     tasks = [made_task("a", 2), made_task("b", 5), made_task("c", None)]
-    run = Stream(Replay(replayed=1), tasks)
+    run = Stream(Replay(replayed=replayed), [tasks[2], tasks[1], tasks[0]])
     run.learn(0)
     run.learn(1)
-    run.learner.begin_task(tasks[2])
-    batch = next(run.learner.training_batches(tasks[2], Epoch(0, 1, SHORT)))
+    run.learner.begin_task(tasks[0])
+    run.model.eval()
+    memory = run.learner.buffer()
+    return run, next(memory.mixed(tasks[0], Epoch(0, 1, SHORT), 0, replayed))
+
+
+def test_a_rehearsal_trains_the_heads_of_its_tasks_only() -> None:
+    run, batch = begun_third(replayed=1)
     present = {part.task.name for part in batch.parts}
     assert len(present) == 2
-    assert batch.parts[0].task.name == "c"
+    assert batch.parts[0].task.name == "a"
     run.model.zero_grad()
-    run.learner.loss(batch).backward()
+    run.learner.loss(Rehearsal.of(batch, run.learner.learned)).backward()
     reached = {
         name
         for name, head in run.model.heads.items()
@@ -87,21 +98,52 @@ def test_mixed_batches_train_the_heads_of_their_tasks_only() -> None:
 
 
 def test_loss_is_the_mean_over_all_examples() -> None:
-    import torch
+    run, batch = begun_third(replayed=9)
+    assert [part.task.name for part in batch.parts] == ["a", "c", "b"]
+    new, scores, classes = run.model(batch)
+    squares = ((scores[:, 0] - batch.labels[1]) ** 2).double().tolist()
+    entropies = []
+    for logits, labels in ((new, batch.labels[0]), (classes, batch.labels[2])):
+        logs = (-torch.log_softmax(logits.double(), 1)).tolist()
+        entropies += [logs[i][label] for i, label in enumerate(labels.tolist())]
+    rehearsal = Rehearsal.of(batch, run.learner.learned)
+    assert len(rehearsal) == len(batch) == len(squares) + len(entropies)
+    found = run.learner.loss(rehearsal)
+    assert found.item() == pytest.approx(np.mean(squares + entropies), rel=1e-5)
 
-    tasks = [made_task("a", 2), made_task("b", None)]
-    run = Stream(Replay(replayed=5), tasks)
-    run.learn(0)
-    run.learner.begin_task(tasks[1])
-    run.model.eval()
-    batch = next(run.learner.training_batches(tasks[1], Epoch(0, 1, SHORT)))
-    scores, classes = run.model(batch)
-    assert batch.parts[0].task.name == "b"
-    squares = ((scores[:, 0] - batch.labels[0]) ** 2).double().tolist()
-    logs = (-torch.log_softmax(classes.double(), 1)).tolist()
-    entropies = [logs[i][label] for i, label in enumerate(batch.labels[1].tolist())]
-    expected = np.mean(squares + entropies)
-    assert run.learner.loss(batch).item() == pytest.approx(expected, rel=1e-5)
+
+def test_a_rehearsal_has_the_gradients_of_its_parts() -> None:
+    run, batch = begun_third(replayed=9)
+    gradients = []
+    for loss in (
+        run.learner.loss(Rehearsal.of(batch, run.learner.learned)),
+        batch_loss(batch, run.model(batch)),
+    ):
+        run.model.zero_grad()
+        loss.backward()
+        gradients.append(
+            {n: p.grad.clone() for n, p in run.model.named_parameters() if p.grad is not None}
+        )
+    mixed, by_part = gradients
+    assert mixed.keys() == by_part.keys()
+    for name, gradient in by_part.items():
+        torch.testing.assert_close(mixed[name], gradient, rtol=1e-3, atol=1e-6)
+
+
+def test_which_tasks_are_remembered_changes_no_shape() -> None:
+    """So that one captured step serves every draw."""
+    run, _ = begun_third(replayed=3)
+    task = run.tasks[2]
+    shapes, tasks = set(), set()
+    for epoch in range(4):
+        for batch in run.learner.training_batches(task, Epoch(epoch, 4, SHORT)):
+            new, remembered = batch.blocks
+            shapes.add((len(remembered), *(label.shape for label in remembered.labels)))
+            tasks.add(tuple(remembered.labels[0].tolist()))
+            assert not isinstance(remembered, Batch)
+            assert isinstance(new, Batch)
+    assert len(shapes) == 1
+    assert len(tasks) > 2
 
 
 @pytest.mark.parametrize("bad", [{"budget": 0}, {"budget": "some"}, {"replayed": 0}])

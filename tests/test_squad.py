@@ -397,7 +397,7 @@ def span_task(tmp_path: Path) -> Task:
 
 def test_loss_is_the_mean_of_two_cross_entropies(span_task: Task) -> None:
     rows = np.array([0, 5, 9])
-    batch = collate([(span_task, span_task.split("train"), rows)], 0).padded(48)
+    batch = collate([(span_task, span_task.split("train"), rows)], 0).padded(3, 48)
     (labels,) = batch.labels
     generator = np.random.default_rng(2)
     logits = generator.normal(size=(3, 2 * batch.width)) * 3

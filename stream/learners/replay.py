@@ -15,9 +15,10 @@ import torch
 
 from stream.errors import choose
 from stream.learners.remembering import Rehearsing
-from stream.models.heads import batch_loss
+from stream.models.heads import mixture_loss, summed_loss
 from stream.schedule import Epoch
 from stream.tasks.batches import Batch
+from stream.tasks.mixture import Rehearsal, owners
 from stream.tasks.task import Task
 
 SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
@@ -34,22 +35,35 @@ class Replay(Rehearsing):
         super().__post_init__()
         choose("learner.sampling", self.sampling, SAMPLING)
 
+    @property
+    def plain_steps(self) -> bool:
+        """A step reads tensors whose shapes do not depend on which tasks are remembered."""
+        return True
+
+    def begin_task(self, task: Task) -> None:
+        """Note whose outputs stand where, once on the device."""
+        super().begin_task(task)
+        self._owners = torch.from_numpy(owners(self.learned)).to(self.model.device)
+
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with examples of earlier tasks behind it."""
         weights = self._weights(epoch)
-        yield from self._memory.mixed(task, epoch, self.pad_id, self.replayed, weights)
+        for batch in self._memory.mixed(task, epoch, self.pad_id, self.replayed, weights):
+            yield Rehearsal.of(batch, self.learned)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the mean loss over new and remembered examples.
 
-        The encoder sees the two apart: remembered rows come from every task, so some are long, and
-        padding the new ones to them would double the work.
+        Heads whose tasks are not among a step's examples have gradients of 0 there.
         """
-        new, remembered = slice(0, 1), slice(1, None)
-        logits = self.model(batch.only(new))
-        if len(batch.parts) > 1:
-            logits += self.model(batch.only(remembered))
-        return batch_loss(batch, logits)
+        loss = summed_loss(batch, self.model(batch))
+        if isinstance(batch, Rehearsal) and batch.remembered is not None:
+            heads = [self.model.head(earlier.name) for earlier in self.learned]
+            states = self.model.states(batch.remembered)
+            loss = loss + mixture_loss(heads, self._owners, states, batch.remembered)
+        if isinstance(batch, Rehearsal) and batch.spans is not None:
+            loss = loss + summed_loss(batch.spans, self.model(batch.spans))
+        return loss / batch.size
 
     def _weights(self, epoch: Epoch) -> np.ndarray:
         """Return the probability of each earlier task, in the order learned."""

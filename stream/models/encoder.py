@@ -16,7 +16,7 @@ from stream.config import BackboneConfig
 from stream.errors import UserError, first_line, require, understood
 from stream.locate import locate
 from stream.models.linear import convolve_linears
-from stream.tasks.batches import Batch
+from stream.tasks.batches import Texts
 
 POSITIONS = ("attention", "feedforward")
 
@@ -78,11 +78,11 @@ class Encoder(nn.Module):
             f"backbone.pooling=pooler: {type(body).__name__} has no pooler; use cls or mean",
         )
 
-    def forward(self, batch: Batch) -> torch.Tensor:
+    def forward(self, batch: Texts) -> torch.Tensor:
         """Return one vector a text, [B, D]."""
         return self.states(batch)[0]
 
-    def states(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    def states(self, batch: Texts) -> tuple[torch.Tensor, torch.Tensor]:
         """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
         output = self.body(input_ids=batch.input_ids, attention_mask=batch.attention_mask, **types)

@@ -15,7 +15,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from stream.models.encoder import Encoder
 from stream.models.half import HalfEncoder
 from stream.seeding import torch_generator
-from stream.tasks.batches import Batch, Part
+from stream.tasks.batches import Batch, Part, Texts
+from stream.tasks.mixture import Mixture
 from stream.tasks.task import Task
 
 HEAD_STD = 0.02  # adapter-bert's and BERT's own
@@ -134,7 +135,7 @@ class TaskModel(nn.Module):
             self.answer(part.task, states.of(slice(part.start, part.stop))) for part in batch.parts
         ]
 
-    def states(self, batch: Batch) -> States:
+    def states(self, batch: Texts) -> States:
         """Return what heads read."""
         encoder = self.encoder
         if self._computes is not None:
@@ -191,8 +192,36 @@ def part_loss(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.T
     if part.task.is_span:
         return span_loss(logits, labels)
     if part.task.is_regression:
-        return functional.mse_loss(logits[:, 0], labels, reduction="sum")
+        return squared_error(logits[:, 0], labels).sum()
     return functional.cross_entropy(logits, labels, reduction="sum")
+
+
+def squared_error(found: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """Return the squared error of each row, [B]; 0 where the score is NaN."""
+    return torch.where(scores.isnan(), 0.0, found - scores) ** 2
+
+
+def mixture_loss(
+    heads: Sequence[Head], owners: torch.Tensor, states: States, mixture: Mixture
+) -> torch.Tensor:
+    """Return the summed loss of rows of several tasks, each through its own task's head.
+
+    One softmax over the outputs of all heads, of which a row sees those of its own alone.
+
+    Args:
+        heads: of the tasks that may occur, in order.
+        owners: int64 [columns]; the position of the task of each of the heads' outputs.
+        states: of the rows.
+        mixture: the rows.
+    """
+    weight, bias = (torch.cat(p) for p in zip(*((h.weight, h.bias) for h in heads), strict=True))
+    logits = functional.linear(states.texts, weight, bias)  # [B, columns]
+    own, columns, scores = mixture.labels
+    mine = logits.masked_fill(owners != own[:, None], Head.NEVER)
+    # A regression task has one output, whose probability is 1: its cross-entropy is exactly 0.
+    entropy = functional.cross_entropy(mine, columns, reduction="sum")
+    found = logits.gather(1, columns.clamp(min=0)[:, None])[:, 0]
+    return entropy + squared_error(found, scores).sum()
 
 
 def span_loss(logits: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:
@@ -211,10 +240,15 @@ def span_loss(logits: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:
     return functional.cross_entropy(*ends, reduction="sum") / 2
 
 
-def batch_loss(batch: Batch, logits: list[torch.Tensor]) -> torch.Tensor:
-    """Return the mean loss over all examples of the batch, whatever their tasks."""
+def summed_loss(batch: Batch, logits: list[torch.Tensor]) -> torch.Tensor:
+    """Return the loss of all examples of the batch together, whatever their tasks."""
     losses = [
         part_loss(part, part_logits, labels)
         for part, part_logits, labels in zip(batch.parts, logits, batch.labels, strict=True)
     ]
-    return torch.stack(losses).sum() / len(batch)
+    return torch.stack(losses).sum()
+
+
+def batch_loss(batch: Batch, logits: list[torch.Tensor]) -> torch.Tensor:
+    """Return the mean loss over all examples of the batch, whatever their tasks."""
+    return summed_loss(batch, logits) / batch.size

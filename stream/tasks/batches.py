@@ -3,8 +3,10 @@
 B examples a batch, L tokens after padding, D width of the encoder.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -15,6 +17,7 @@ from stream.tasks.task import Split, Task
 
 PAD_MULTIPLE = 8
 BUCKET_BATCHES = 16
+UNCOUNTED = -100  # as a label: of no loss; torch's own choice. Of numbers, NaN
 
 
 @dataclass(frozen=True)
@@ -31,25 +34,108 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Padded examples, of one task or of several.
+class Texts:
+    """Padded examples and what is to be learned of them.
 
     Attributes:
         input_ids: int64 [B, L].
         attention_mask: int64 [B, L], 1 on tokens.
         token_type_ids: int64 [B, L], 1 on the second text of a pair.
-        parts: which rows belong to which task, in row order, without gaps.
-        labels: one tensor a part: int64 class indices, float32 scores, or int64 spans [B, 4].
+        labels: tensors with a row an example.
+        count: how many examples there are before those that only fill up, a scalar; None: all.
     """
 
     input_ids: torch.Tensor
     attention_mask: torch.Tensor
     token_type_ids: torch.Tensor
-    parts: tuple[Part, ...]
     labels: tuple[torch.Tensor, ...]
+    count: torch.Tensor | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return self.input_ids.shape[0]
+
+    def to(self, device: torch.device) -> Self:
+        """Return the examples on ``device``."""
+        return replace(
+            self,
+            input_ids=self.input_ids.to(device, non_blocking=True),
+            attention_mask=self.attention_mask.to(device, non_blocking=True),
+            token_type_ids=self.token_type_ids.to(device, non_blocking=True),
+            labels=tuple(labels.to(device, non_blocking=True) for labels in self.labels),
+        )
+
+    @property
+    def width(self) -> int:
+        """The padded length L."""
+        return self.input_ids.shape[1]
+
+    @property
+    def size(self) -> int | torch.Tensor:
+        """By what a mean over the examples divides."""
+        return len(self) if self.count is None else self.count
+
+    def padded(self, rows: int, width: int) -> Self:
+        """Return a copy with tensors of its own: ``rows`` examples of ``width`` tokens.
+
+        Rows that are filled up repeat the last one, and have labels that change no loss.
+        """
+        more = (0, width - self.width)
+        places = torch.arange(rows, device=self.input_ids.device).clamp(max=len(self) - 1)
+        found = replace(
+            self,
+            input_ids=functional.pad(self.input_ids[places], more),
+            attention_mask=functional.pad(self.attention_mask[places], more),
+            token_type_ids=functional.pad(self.token_type_ids[places], more),
+            labels=tuple(tensor[places] for tensor in self.labels),
+            count=torch.zeros((), device=self.input_ids.device),
+        )
+        found.take(self)
+        return found
+
+    def take(self, other: "Texts") -> None:
+        """Take the values of a batch that has at most as many rows and tokens, in place.
+
+        Columns behind it are masked; whatever tokens stand there are not read. Rows behind it keep
+        their tokens, and have labels that change no loss.
+        """
+        rows, width = other.input_ids.shape
+        self.input_ids[:rows, :width].copy_(other.input_ids)
+        self.token_type_ids[:rows, :width].copy_(other.token_type_ids)
+        self.attention_mask[:rows, :width].copy_(other.attention_mask)
+        self.attention_mask[:rows, width:].zero_()
+        for mine, theirs in zip(self.labels, other.labels, strict=True):
+            mine[: len(theirs)].copy_(theirs)
+            mine[len(theirs) :].fill_(math.nan if mine.is_floating_point() else UNCOUNTED)
+        if self.count is not None:
+            self.count.fill_(rows)
+
+
+@dataclass(frozen=True)
+class Batch(Texts):
+    """Examples of one task or of several, told apart by where they stand.
+
+    Attributes:
+        labels: one tensor a part: int64 class indices, float32 scores, or int64 spans [B_part, 4].
+        parts: which rows belong to which task, in row order, without gaps.
+    """
+
+    parts: tuple[Part, ...]
+
+    @property
+    def blocks(self) -> tuple[Texts, ...]:
+        """What the encoder sees apart."""
+        return (self,)
+
+    def of_blocks(self, blocks: Iterable[Texts]) -> "Batch":
+        """Return the batch with other values of its `blocks`."""
+        (block,) = blocks
+        assert isinstance(block, Batch)
+        return block
+
+    def padded(self, rows: int, width: int) -> Self:
+        """Return a copy with tensors of its own; of one task."""
+        (part,) = self.parts
+        return replace(super().padded(rows, width), parts=(replace(part, stop=rows),))
 
     def only(self, parts: slice) -> "Batch":
         """Return some neighbouring parts as a batch, padded no further than they need."""
@@ -60,48 +146,9 @@ class Batch:
             self.input_ids[first:last, :width],
             self.attention_mask[first:last, :width],
             self.token_type_ids[first:last, :width],
-            tuple(replace(p, start=p.start - first, stop=p.stop - first) for p in chosen),
             self.labels[parts],
+            tuple(replace(p, start=p.start - first, stop=p.stop - first) for p in chosen),
         )
-
-    def to(self, device: torch.device) -> "Batch":
-        """Return the batch on ``device``."""
-        return Batch(
-            self.input_ids.to(device, non_blocking=True),
-            self.attention_mask.to(device, non_blocking=True),
-            self.token_type_ids.to(device, non_blocking=True),
-            self.parts,
-            tuple(labels.to(device, non_blocking=True) for labels in self.labels),
-        )
-
-    @property
-    def width(self) -> int:
-        """The padded length L."""
-        return self.input_ids.shape[1]
-
-    def padded(self, width: int) -> "Batch":
-        """Return a copy with tensors of its own, padded to ``width`` tokens."""
-        more = (0, width - self.width)
-        return replace(
-            self,
-            input_ids=functional.pad(self.input_ids, more),
-            attention_mask=functional.pad(self.attention_mask, more),
-            token_type_ids=functional.pad(self.token_type_ids, more),
-            labels=tuple(labels.clone() for labels in self.labels),
-        )
-
-    def take(self, other: "Batch") -> None:
-        """Take the values of a batch of as many rows that is at most as wide, in place.
-
-        Columns behind it are masked; whatever tokens stand there are not read.
-        """
-        width = other.width
-        self.input_ids[:, :width].copy_(other.input_ids)
-        self.token_type_ids[:, :width].copy_(other.token_type_ids)
-        self.attention_mask[:, :width].copy_(other.attention_mask)
-        self.attention_mask[:, width:].zero_()
-        for mine, theirs in zip(self.labels, other.labels, strict=True):
-            mine.copy_(theirs)
 
 
 def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Batch:
@@ -132,8 +179,8 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
         torch.from_numpy(ids),
         torch.from_numpy(mask.astype(np.int64)),
         torch.from_numpy(types.astype(np.int64)),
-        tuple(parts),
         tuple(labels),
+        tuple(parts),
     )
 
 
