@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 
@@ -64,6 +64,9 @@ class Trainable(Protocol):
 
     @property
     def model(self) -> TaskModel: ...  # noqa: D102
+
+    static_steps: ClassVar[bool]
+
     @property
     def plain_steps(self) -> bool: ...  # noqa: D102
 

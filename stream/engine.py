@@ -9,7 +9,7 @@ pointer changes.
 
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import nn
@@ -30,6 +30,8 @@ Shape = tuple[Any, ...]
 
 class Steps(Optimized, Protocol):
     """What an engine asks of a learner."""
+
+    static_steps: ClassVar[bool]
 
     @property
     def model(self) -> TaskModel: ...  # noqa: D102
@@ -83,7 +85,9 @@ class Captured:
 
     def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
         """Return an optimizer whose tensors are those of earlier tasks, as good as new."""
-        self._model, self._task = learner.model, task.name
+        self._model = learner.model
+        if not learner.plain_steps:  # what hooks read may be elsewhere now
+            self._graphs.clear()
         self._lend_head(task)
         self._model.renew()
         optimizer = optimizer_for(learner, weight_decay, capturable=True)
@@ -229,7 +233,7 @@ def pick_engine(
     why = ""
     if device.type != "cuda":
         why = "graphs need a CUDA device"
-    elif not learner.plain_steps:
+    elif not (learner.plain_steps or learner.static_steps):
         why = "the learner changes the step by hooks of its own"
     elif counting:
         why = "operations are counted"

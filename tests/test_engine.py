@@ -11,8 +11,10 @@ from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.learners.base import Learner
 from stream.learners.derpp import Derpp
+from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.joint import Joint
+from stream.learners.lwf import Lwf
 from stream.learners.replay import Replay
 from stream.models.heads import Head, TaskModel
 from stream.tasks.task import Task
@@ -73,7 +75,7 @@ def tasks() -> list[Task]:
 
 
 @cuda
-@pytest.mark.parametrize("make", [Adapter, Finetune, Joint])
+@pytest.mark.parametrize("make", [Adapter, Finetune, Joint, Ewc, Lwf])
 def test_captured_steps_learn_what_eager_ones_do(make: Callable[[], Learner]) -> None:
     eager, expected = learned(make, tasks(), "eager")
     captured, found = learned(make, tasks(), "captured")
@@ -87,7 +89,7 @@ def test_captured_steps_learn_what_eager_ones_do(make: Callable[[], Learner]) ->
 
 
 @cuda
-@pytest.mark.parametrize("make", [Adapter, Finetune, Joint, Replay])
+@pytest.mark.parametrize("make", [Adapter, Finetune, Joint, Ewc, Lwf, Replay])
 def test_in_bf16_they_learn_the_same_but_for_rounding(make: Callable[[], Learner]) -> None:
     """Whole batches, those filled up at the end of an epoch, other tasks' and remembered rows."""
     _, expected = learned(make, tasks(), "eager", half=True)
@@ -112,7 +114,7 @@ def test_tasks_keep_what_they_learned_and_heads_of_their_own() -> None:
 
 @cuda
 @pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("make", [Adapter, Replay])
+@pytest.mark.parametrize("make", [Adapter, Replay, Ewc, Lwf])
 @pytest.mark.parametrize("step", [1, 7, 16])
 def test_a_captured_run_goes_on_bit_for_bit(
     step: int, make: Callable[[], Learner], half: bool
@@ -147,8 +149,9 @@ def test_hooks_decide_what_is_plain() -> None:
 
     assert Adapter().plain_steps
     assert Joint().plain_steps
-    assert Replay().plain_steps
-    assert not Derpp().plain_steps
+    assert not Replay().plain_steps
+    assert Replay().static_steps
+    assert not Derpp().static_steps
     assert not Hooked().plain_steps
 
 

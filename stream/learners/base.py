@@ -42,6 +42,10 @@ class Learner(Keeping):
     sees_all: ClassVar[bool] = False
     """Learning a task reads other tasks' training rows: a reference, not continual learning."""
 
+    static_steps: ClassVar[bool] = False
+    """A step's hooks read the same tensors of the same shapes throughout a task, so that it can be
+    captured though it has hooks; of rows that only fill a batch up they make nothing."""
+
     transfers: ClassVar[bool] = False
     """What serves a task includes what earlier ones left, so that order matters to it."""
 

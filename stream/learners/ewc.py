@@ -10,6 +10,7 @@ task's own and outside the penalty.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +31,8 @@ class Ewc(Penalized):
     online: bool = False
     decay: float = 1.0
     fisher_rows: int = 128
+
+    static_steps: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a memory that grows by itself, and no rows."""

@@ -10,9 +10,9 @@ instead of being trained along, so that the encoder alone answers for old output
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
-from torch.nn import functional
 
 from stream.errors import require
 from stream.learners.keeping import copy_named
@@ -28,6 +28,8 @@ class Lwf(Sequential):
 
     strength: float = 3.0
     temperature: float = 2.0
+
+    static_steps: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a penalty that rewards."""
@@ -53,7 +55,7 @@ class Lwf(Sequential):
         before = States(texts.float(), tokens, batch.attention_mask)
         for old in self.learned:
             now, then = (self.model.answer(old, each) for each in (states, before))
-            loss = loss + self.strength * held(old, now, then, self.temperature)
+            loss = loss + self.strength * batch.mean(held(old, now, then, self.temperature))
         return loss
 
     def running_state(self) -> dict[str, torch.Tensor]:
@@ -68,10 +70,10 @@ class Lwf(Sequential):
 
 
 def held(task: Task, now: torch.Tensor, before: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Return the loss that holds outputs ``now`` [B, K] to those ``before`` [B, K]."""
+    """Return the losses [B] that hold outputs ``now`` [B, K] to those ``before`` [B, K]."""
     if task.is_regression:
-        return functional.mse_loss(now, before) / 2
-    if task.is_span:  # first and last token are two choices among L
-        now, before = (each.unflatten(1, (-1, 2)).mT.flatten(0, 1) for each in (now, before))
+        return (now - before).square().mean(1) / 2
+    ends = 2 if task.is_span else 1  # first and last token are two choices among L
+    now, before = (each.unflatten(1, (-1, ends)) for each in (now, before))
     target = (before / temperature).softmax(1)
-    return -(target * (now / temperature).log_softmax(1)).sum(1).mean()
+    return -(target * (now / temperature).log_softmax(1)).sum(1).mean(1)

@@ -9,6 +9,7 @@ Murray 2019, arXiv 1902.02671, section 3.2), here within each task of the stream
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -30,15 +31,12 @@ class Replay(Rehearsing):
 
     sampling: str = "uniform"
 
+    static_steps: ClassVar[bool] = True  # which tasks are remembered changes no shape
+
     def __post_init__(self) -> None:
         """Refuse a way to draw that there is not."""
         super().__post_init__()
         choose("learner.sampling", self.sampling, SAMPLING)
-
-    @property
-    def plain_steps(self) -> bool:
-        """A step reads tensors whose shapes do not depend on which tasks are remembered."""
-        return True
 
     def begin_task(self, task: Task) -> None:
         """Note whose outputs stand where, once on the device."""

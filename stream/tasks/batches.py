@@ -74,6 +74,13 @@ class Texts:
         """By what a mean over the examples divides."""
         return len(self) if self.count is None else self.count
 
+    def mean(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the mean of a value an example, [B], over those that count."""
+        if self.count is None:
+            return values.mean()
+        counts = torch.arange(len(self), device=values.device) < self.count
+        return torch.where(counts, values, 0.0).sum() / self.count
+
     def padded(self, rows: int, width: int) -> Self:
         """Return a copy with tensors of its own: ``rows`` examples of ``width`` tokens.
 
