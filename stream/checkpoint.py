@@ -18,7 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from stream.durable import write_durably
+from stream.durable import object_text, write_durably
 from stream.errors import UserError, first_line
 
 LOG = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class CheckpointStore:
     def __init__(self, folder: Path):
         self._folder = folder / FOLDER
         self._objects = self._folder / "objects"
+        self._written: tuple[str, dict[str, str]] = "", {}  # the last manifest: digest, groups
 
     def write(
         self,
@@ -56,13 +57,16 @@ class CheckpointStore:
         state: Mapping[str, Any],
         *,
         unchanged: Mapping[str, str] | None = None,
-    ) -> Checkpoint:
+    ) -> dict[str, str]:
         """Write the next generation and drop the oldest.
 
         Args:
             groups: tensors by group and name.
-            state: JSON values.
+            state: JSON values, or their `JsonText`.
             unchanged: groups that stand on disk already, by their digests.
+
+        Returns:
+            The digests of all groups.
 
         Raises:
             OSError: the disk is full or cannot be written; the generations before are untouched.
@@ -76,13 +80,15 @@ class CheckpointStore:
         for name, tensors in groups.items():
             digests[name] = self._write_object(tensors)
         generation = max(self.generations(), default=0) + 1
-        content = {"schema": SCHEMA, "groups": digests, "state": state}
-        text = json.dumps(content, allow_nan=False, sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        write_durably(self._manifest(generation), f"{text}\n{digest}\n".encode())
-        checkpoint = Checkpoint(generation, dict(state), digests)
-        self._collect_garbage(checkpoint)
-        return checkpoint
+        content = {"schema": SCHEMA, "groups": digests, "state": object_text(state)}
+        text, hashed = object_text(content), hashlib.sha256()
+        for piece in text:
+            hashed.update(piece)
+        digest = hashed.hexdigest()
+        write_durably(self._manifest(generation), *text, f"\n{digest}\n".encode())
+        self._collect_garbage(generation, digests)
+        self._written = digest, digests
+        return digests
 
     def _write_object(self, tensors: Mapping[str, torch.Tensor]) -> str:
         """Write a group unless it is there, whole; return its digest."""
@@ -130,19 +136,31 @@ class CheckpointStore:
     def _read_manifest(self, generation: int) -> Checkpoint:
         """Return one generation without looking at its tensors."""
         path = self._manifest(generation)
-        try:
-            text, _, rest = path.read_bytes().partition(b"\n")
-            if hashlib.sha256(text).hexdigest() != rest.decode().strip():
-                raise BrokenCheckpointError(f"{path.name} is torn or was changed")
-            content = json.loads(text)
-        except (OSError, UnicodeDecodeError) as error:
-            raise BrokenCheckpointError(f"{path.name}: {first_line(error)}") from error
+        content = json.loads(self._whole(path)[0])
         if content["schema"] != SCHEMA:
             raise BrokenCheckpointError(f"{path.name} has schema {content['schema']}, not {SCHEMA}")
         digests = content["groups"].values()
         if not all(len(d) == DIGEST_LETTERS and d.isalnum() for d in digests):  # they name files
             raise BrokenCheckpointError(f"{path.name} names files that are no digests")
         return Checkpoint(generation, content["state"], content["groups"])
+
+    def _whole(self, path: Path) -> tuple[bytes, str]:
+        """Return the text of a manifest, and its digest, which it was checked against."""
+        try:
+            text, _, rest = path.read_bytes().partition(b"\n")
+            digest = rest.decode().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BrokenCheckpointError(f"{path.name}: {first_line(error)}") from error
+        if hashlib.sha256(text).hexdigest() != digest:
+            raise BrokenCheckpointError(f"{path.name} is torn or was changed")
+        return text, digest
+
+    def _groups(self, generation: int) -> dict[str, str]:
+        """Return the groups that a manifest names, without reading all of the last one again."""
+        digest, groups = self._written
+        if self._whole(self._manifest(generation))[1] == digest:
+            return groups
+        return self._read_manifest(generation).groups
 
     def load(self, checkpoint: Checkpoint, group: str) -> Tensors:
         """Return the tensors of one group, on the CPU.
@@ -166,18 +184,18 @@ class CheckpointStore:
             raise BrokenCheckpointError(f"{name}: {self._object(digest).name} was changed")
         return data
 
-    def _collect_garbage(self, newest: Checkpoint) -> None:
+    def _collect_garbage(self, newest: int, groups: dict[str, str]) -> None:
         """Remove all but the last whole generations, and files that none of them names."""
-        kept = {newest.generation: newest}
+        kept = {newest: groups}
         for generation in reversed(self.generations()):
             try:
                 if len(kept) < KEPT and generation not in kept:
-                    kept[generation] = self._read_manifest(generation)
+                    kept[generation] = self._groups(generation)
             except BrokenCheckpointError:
                 continue  # torn, so that it does not count as one to fall back to
         for generation in set(self.generations()) - kept.keys():
             self._manifest(generation).unlink(missing_ok=True)
-        used = {digest for checkpoint in kept.values() for digest in checkpoint.groups.values()}
+        used = {digest for named in kept.values() for digest in named.values()}
         for path in self._objects.iterdir():
             if path.stem not in used:
                 path.unlink(missing_ok=True)

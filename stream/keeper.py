@@ -10,6 +10,7 @@ from stream.assembly import Parts
 from stream.attempt import Step
 from stream.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.config import CheckpointConfig
+from stream.durable import JsonText, object_text
 from stream.errors import UserError, first_line, require
 from stream.interrupt import StopRequest
 from stream.results import FILE_NAME, Record, versions
@@ -44,18 +45,18 @@ class Keeper:
         every = self.config.every
         stopping = self.stop.signum is not None
         if stopping or (every is not None and step.number % every == 0):
-            self.save(self.record.as_json(), step.save(), index)
+            self.save(self.record.texts(self.record.as_json()), step.save(), index)
         self.stop.check()
 
     def save(
         self,
-        results: Mapping[str, Any],
+        results: Mapping[str, JsonText],
         training: TrainingState | None = None,
         index: int | None = None,
     ) -> None:
         """Write a checkpoint: of whole tasks, or from within task ``index``.
 
-        ``results`` is the record's `as_json` of now.
+        ``results`` are the record's `texts` of now.
         """
         if not self.config.enabled:
             return
@@ -66,13 +67,13 @@ class Keeper:
             if (name := group_of(task)) not in self._stored
         }
         groups["shared"] = learner.shared_state()
-        state: dict[str, Any] = {"results": results, "training": None}
+        state: dict[str, Any] = {"results": object_text(results), "training": None}
         if training is not None:
             groups["training"] = training.tensors
             state["training"] = {"task": index, **training.numbers()}
         written = self._store.write(groups, state, unchanged=self._stored)
         if learner.promises_memory:
-            self._stored = {n: d for n, d in written.groups.items() if n.startswith("task/")}
+            self._stored = {n: d for n, d in written.items() if n.startswith("task/")}
 
     def added_tasks(self) -> list[Task]:
         """Return the tasks that the last whole checkpoint does not know."""

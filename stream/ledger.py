@@ -4,7 +4,7 @@ N is the number of tasks, r a task's parameters as a fraction of the base.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -29,11 +29,8 @@ def count_stored(states: Iterable[State]) -> tuple[int, int]:
 
     Tensors are the same where they share memory and shape, whatever their names.
     """
-    unique = {
-        (tensor.device, tensor.data_ptr(), tuple(tensor.shape)): tensor
-        for state in states
-        for tensor in state.values()
-    }
+    seen = {id(tensor): tensor for state in states for tensor in state.values()}
+    unique = {(t.device, t.data_ptr(), tuple(t.shape)): t for t in seen.values()}
     numbers = [tensor for tensor in unique.values() if tensor.is_floating_point()]
     parameters = sum(tensor.numel() for tensor in numbers)  # places of sparse ones are bytes alone
     return parameters, sum(tensor.numel() * tensor.element_size() for tensor in unique.values())
@@ -96,5 +93,5 @@ class Ledger:
             "base_parameters": self.base_parameters,
             "encoder_layer_parameters": self.encoder_layer_parameters,
             "total_multiple": total,
-            "tasks": [asdict(row) for row in self.rows],
+            "tasks": [dict(vars(row)) for row in self.rows],
         }

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from stream.durable import JsonText, json_text, list_text
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,24 @@ class Cell:
     correct: str | None = None
 
 
+class _Row:
+    """A row as JSON, made once: most rows of a long stream are done and change no more."""
+
+    def __init__(self, cells: Sequence[Cell | None]):
+        self.cells = [None if cell is None else dict(vars(cell)) for cell in cells]
+        self.scores = [None if cell is None else cell.score for cell in cells]
+
+    @cached_property
+    def cells_text(self) -> JsonText:
+        """The cells as text."""
+        return json_text(self.cells)
+
+    @cached_property
+    def scores_text(self) -> JsonText:
+        """The scores as text."""
+        return json_text(self.scores)
+
+
 @dataclass
 class ScoreMatrix:
     """T x T cells, row by row as the stream goes on; a cell that was not evaluated is None."""
@@ -39,6 +60,9 @@ class ScoreMatrix:
     def __post_init__(self) -> None:
         """Start with nothing evaluated."""
         self.cells = [[None] * len(self.order) for _ in self.order]
+        self._scores = np.full((len(self.order), len(self.order)), np.nan)
+        self._rows: dict[int, _Row] = {}
+        self._last: dict[str, Cell] = {}
 
     @classmethod
     def from_json(
@@ -56,6 +80,9 @@ class ScoreMatrix:
         """Store the evidence on task ``on`` after task ``after``; a cell is written once."""
         assert self.cells[after][on] is None, f"cell ({after}, {on}) was already evaluated"
         self.cells[after][on] = cell
+        self._scores[after, on] = cell.score
+        self._last[self.order[on]] = cell
+        self._rows.pop(after, None)
 
     def last(self, task: str) -> Cell:
         """Return the newest evidence on a task.
@@ -63,18 +90,13 @@ class ScoreMatrix:
         Raises:
             ValueError: it was never evaluated.
         """
-        column = self.order.index(task)
-        found = [row[column] for row in self.cells if row[column] is not None]
-        cell = found[-1] if found else None
-        if cell is None:
+        if task not in self._last:
             raise ValueError(f"{task!r} was never evaluated")
-        return cell
+        return self._last[task]
 
     def scores(self) -> np.ndarray:
         """Return the scores, float64 [T, T], NaN where nothing was evaluated."""
-        return np.array(
-            [[np.nan if cell is None else cell.score for cell in row] for row in self.cells]
-        )
+        return self._scores.copy()
 
     def rows_done(self) -> int:
         """Return how many tasks were learned and evaluated."""
@@ -91,5 +113,21 @@ class ScoreMatrix:
         return len(evidence), sum(first == now for first, now in evidence)
 
     def as_json(self) -> list[list[dict[str, Any] | None]]:
-        """Return the cells as JSON values, null where not evaluated."""
-        return [[None if cell is None else dict(vars(cell)) for cell in row] for row in self.cells]
+        """Return the cells as JSON values, null where not evaluated; not to be changed."""
+        return [row.cells for row in self._as_rows()]
+
+    def scores_as_json(self) -> list[list[float | None]]:
+        """Return the scores as JSON values, null where not evaluated; not to be changed."""
+        return [row.scores for row in self._as_rows()]
+
+    def texts(self) -> tuple[JsonText, JsonText]:
+        """Return `as_json` and `scores_as_json` as text."""
+        rows = self._as_rows()
+        return list_text(r.cells_text for r in rows), list_text(r.scores_text for r in rows)
+
+    def _as_rows(self) -> list[_Row]:
+        """Return the rows as JSON."""
+        for after, cells in enumerate(self.cells):
+            if after not in self._rows:
+                self._rows[after] = _Row(cells)
+        return [self._rows[after] for after in range(len(self.cells))]

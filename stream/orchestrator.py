@@ -20,7 +20,7 @@ from stream.interrupt import StopRequest, stop_requests
 from stream.keeper import Keeper
 from stream.matrix import Cell, ScoreMatrix
 from stream.probe import Probe, sampled
-from stream.results import Record
+from stream.results import Record, write_texts
 from stream.tasks.task import Task
 from stream.tracking import Tracker
 from stream.training import fit
@@ -92,8 +92,9 @@ def _run(
         stream.score_row(index)
         stream.account(index)
         results = record.as_json()
-        keeper.save(results)  # first: results.json is never ahead of what can be gone on from
-        record.write(folder, results)
+        texts = record.texts(results)
+        keeper.save(texts)  # first: results.json is never ahead of what can be gone on from
+        write_texts(folder, texts)
         tracker.row(index, results)
         display.row(index, results)
     record.status = "complete"

@@ -3,16 +3,16 @@
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata
-from math import isnan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from stream.config import RunConfig
-from stream.durable import write_json
+from stream.durable import JsonText, json_text, write_json
 from stream.flops import FlopRecord
 from stream.ledger import Ledger, LedgerRow
 from stream.matrix import ScoreMatrix
@@ -64,10 +64,10 @@ class Record:
     losses: dict[str, list[float]] = field(default_factory=dict)
     timing: Timing = field(default_factory=Timing)
     status: str = "partial"
+    _correct: list[list[np.ndarray | None]] = field(default_factory=list)  # of the rows done
 
     def as_json(self) -> dict[str, Any]:
         """Return the contract of results.json as JSON values."""
-        scores = self.matrix.scores()
         checked, identical = self.matrix.memory()
         return {
             "schema": SCHEMA,
@@ -83,7 +83,7 @@ class Record:
             "seed": self.config.seed,
             "split": self.config.evaluation.split,
             "device": self.device,
-            "matrix": [[None if isnan(s) else s for s in row] for row in scores.tolist()],
+            "matrix": self.matrix.scores_as_json(),
             "cells": self.matrix.as_json(),
             "baseline": self.baseline,
             "metrics": self._metrics(),
@@ -103,12 +103,27 @@ class Record:
             "config": self._config,
         }
 
+    def texts(self, values: Mapping[str, Any]) -> dict[str, JsonText]:
+        """Return ``values``, an `as_json` of now, as JSON text by key.
+
+        What does not change any more was dumped before: it is all but a few hundredths.
+        """
+        cells, scores = self.matrix.texts()
+        ready = {"cells": cells, "matrix": scores, **self._constant_texts}
+        return {key: ready.get(key) or json_text(value) for key, value in values.items()}
+
+    @cached_property
+    def _constant_texts(self) -> dict[str, JsonText]:
+        """The longest of what the whole run has alike."""
+        return {"data": json_text(self._data), "config": json_text(self._config)}
+
     def restore(self, values: Mapping[str, Any]) -> None:
         """Take what an earlier part of the run recorded (its `as_json`).
 
         The tasks may go on behind those of ``values``.
         """
         self.matrix = ScoreMatrix.from_json(self.matrix.order, values["cells"])
+        self._correct = []
         self.ledger.rows = [LedgerRow(**row) for row in values["ledger"]["tasks"]]
         self.baseline = values["baseline"]
         self.fingerprints = dict(values["fingerprints"])
@@ -126,11 +141,13 @@ class Record:
         """Return every metric that this run can have."""
         split, rows = self.config.evaluation.split, self.ledger.rows
         examples = [len(task.split(split)) for task in self.tasks]
+        new = self.matrix.as_json()[len(self._correct) : self.matrix.rows_done()]
+        self._correct += correct_cells(new, examples)
         return summarize(
             self.matrix.scores(),
             baseline=self.baseline,
             probe=None if self.probe is None else self.probe.points,
-            correct=correct_cells(self.matrix.as_json(), examples),
+            correct=self._correct,
             flops=None if self.flops is None else Flops(**self.flops.as_json()),
             storage=Storage(
                 model=[row.stored_bytes for row in rows],
@@ -169,19 +186,29 @@ class Record:
             "leaks": [asdict(leak) for leak in self.leaks],
         }
 
-    def write(self, folder: Path, values: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Write results.json; a reader sees the old file or the new one, never a part.
-
-        ``values`` is an `as_json` of now, for who has made it already.
-        """
-        values = self.as_json() if values is None else values
-        write_json(folder / FILE_NAME, values)
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write results.json as of now; return its values."""
+        values = self.as_json()
+        write_texts(folder, self.texts(values))
         return values
+
+
+def write_texts(folder: Path, texts: Mapping[str, JsonText]) -> None:
+    """Write results.json; a reader sees the old file or the new one, never a part.
+
+    ``texts`` are those of `Record.texts`.
+    """
+    write_json(folder / FILE_NAME, texts)
 
 
 def versions() -> dict[str, str]:
     """Return the versions that scores may depend on."""
-    found = {name: metadata.version(name) for name in _PACKAGES}
     threads = str(torch.get_num_threads())  # sums are split among them, so bits depend on it
     python, machine = platform.python_version(), platform.machine()
-    return {"python": python, **found, "machine": machine, "threads": threads}
+    return {"python": python, **_installed(), "machine": machine, "threads": threads}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Return the versions of packages; looking them up takes milliseconds, every row."""
+    return {name: metadata.version(name) for name in _PACKAGES}

@@ -1,6 +1,7 @@
 """All metrics of one run by name: the keys of ``metrics`` in results.json."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from stream.metrics.cost import (
     model_size_efficiency,
     samples_storage_efficiency,
 )
-from stream.metrics.flips import Correct, mean_negative_flip_impact, mean_negative_flip_rate
+from stream.metrics.flips import Correct, mean_negative_flips
 from stream.metrics.retention import forgetting, forgetting_first
 from stream.metrics.scores import (
     average_incremental_score,
@@ -38,6 +39,8 @@ from stream.metrics.within_task import (
     windowed_plasticity,
     worst_case_score,
 )
+
+Value = TypeVar("Value")
 
 WINDOW = 10  # evaluations; WF^10 and WP^10 of De Lange et al. 2023
 BETA = 10  # mini-batches; LCA_10 of Chaudhry et al. 2019
@@ -93,10 +96,9 @@ def summarize(
     found[f"wf_{WINDOW}"] = _value(windowed_forgetting, probe, WINDOW, k)
     found[f"wp_{WINDOW}"] = _value(windowed_plasticity, probe, WINDOW, k)
     found[f"lca_{BETA}"] = _value(learning_curve_area, probe, BETA, k)
-    found["nfr"] = _value(mean_negative_flip_rate, correct, k)
-    found["nfi"] = _value(mean_negative_flip_impact, correct, k)
-    found["nfr_step"] = _value(mean_negative_flip_rate, correct, k, "previous")
-    found["nfi_step"] = _value(mean_negative_flip_impact, correct, k, "previous")
+    found["nfr"], found["nfi"] = _value(mean_negative_flips, correct, k) or (None, None)
+    steps = _value(mean_negative_flips, correct, k, "previous") or (None, None)
+    found["nfr_step"], found["nfi_step"] = steps
     found["ms"] = None if storage is None else model_size_efficiency(storage.model)
     found["sss"] = (
         None if storage is None else samples_storage_efficiency(storage.buffer, storage.data)
@@ -105,7 +107,7 @@ def summarize(
     return found
 
 
-def _value(function: Callable[..., float | None], *arguments: object) -> float | None:
+def _value(function: Callable[..., Value], *arguments: object) -> Value | None:
     """Return the metric; None where an argument or a cell is what this run did not evaluate."""
     if any(argument is None for argument in arguments):
         return None
