@@ -13,12 +13,13 @@ left out.
 import argparse
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import Queue
@@ -125,6 +126,7 @@ def tune(given: argparse.Namespace, machine: Machine) -> None:
         return f"{name}: {100 * metrics['average_score']:.1f} in {wall:.0f} s"
 
     wanted = [trial for trial in trials() if trial[0] != "mpnet_base" or given.mpnet]
+    wanted = [trial for trial in wanted if given.only.search("/".join(map(str, trial)))]
     work = [lambda t=trial: attempt(*t) for trial in wanted if trial not in known]
     machine.run_all(work, given.workers)
 
@@ -135,15 +137,19 @@ def best_rates(path: Path) -> dict[tuple[str, str], float]:
     return {(line["encoder"], line["learner"]): line["rate"] for line in lines}
 
 
+def rate_of(job: Job, rates: Mapping[tuple[str, str], float]) -> float | None:
+    """Return a job's learning rate; on the large encoder that of MiniLM where none was tried."""
+    return rates.get((job.encoder, job.learner), rates.get(("minilm", job.learner)))
+
+
 def run(given: argparse.Namespace, machine: Machine) -> None:
     """Run what is missing of the plan."""
     rates = best_rates(given.out / "tune.jsonl")
-    wanted = [j for j in jobs() if j.learner in FIXED or (j.encoder, j.learner) in rates]
+    wanted = [j for j in jobs() if j.learner in FIXED or rate_of(j, rates) is not None]
     wanted = [j for j in wanted if j.encoder != "mpnet_base" or given.mpnet]
+    wanted = [j for j in wanted if given.only.search(f"{j.group}/{j.name}")]
     missing = [j for j in wanted if not (given.out / j.group / j.name / "results.json").exists()]
-    work = [
-        lambda j=job: one(given, machine, j, rates.get((j.encoder, j.learner))) for job in missing
-    ]
+    work = [lambda j=job: one(given, machine, j, rate_of(j, rates)) for job in missing]
     machine.run_all(work, given.workers)
 
 
@@ -218,6 +224,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=2, help="CPU threads of each")
     parser.add_argument("--gpus", type=int, default=0, help="GPUs to share among workers")
     parser.add_argument("--until", type=float, default=1e9, help="seconds, then stop and save")
+    parser.add_argument(
+        "--only", type=re.compile, default=".", help="names to run, a regular expression"
+    )
     parser.add_argument("--mpnet", type=Path, help="folder of the encoder mpnet_base")
     parser.add_argument("settings", nargs="*", help="as for run_stream.py, such as data.root=DIR")
     given = parser.parse_intermixed_args(arguments)

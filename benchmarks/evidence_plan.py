@@ -42,7 +42,8 @@ GROUPS = {
 
 ISOLATED = ("adapter64", "adapter8", "adapter256", "lora", "independent", "frozen")
 SIZES = ("adapter8", "adapter64", "adapter256")
-ON_MPNET = ("adapter64", "finetune", "independent", "adapter8", "replay50")
+ON_MPNET = ("adapter64", "finetune", "independent", "replay50", "adapter8")
+TRIED_ON_MPNET = ("adapter64", "independent")
 MAIN = ("adapter64", "finetune", "replay50", "replay500", "independent", "joint")
 SEQUENTIAL = ("finetune", "replay50", "replay500", "shared_adapter")
 
@@ -74,7 +75,7 @@ def jobs() -> Iterator[Job]:
     yield from (Job("mpnet", learner, 1) for learner in ON_MPNET)
     for learner in ("adapter8", "adapter256"):
         yield from (Job("given", learner, seed) for seed in seeds)
-    yield Job("again", "adapter64", 1)
+    yield Job("again", "frozen", 1)
     for seed in seeds:
         yield from (Job("random", learner, seed) for learner in (*SEQUENTIAL, "adapter64"))
     for learner in ("lwf", "lora"):
@@ -83,7 +84,10 @@ def jobs() -> Iterator[Job]:
 
 def trials() -> Iterator[tuple[str, str, float]]:
     """Yield (encoder, learner, learning rate) of the search, the slowest first."""
-    for encoder, learners in (("mpnet_base", ON_MPNET), ("minilm", sorted(GRIDS, reverse=True))):
+    for encoder, learners in (
+        ("mpnet_base", TRIED_ON_MPNET),
+        ("minilm", sorted(GRIDS, reverse=True)),
+    ):
         for learner in learners:
             yield from ((encoder, learner, rate) for rate in GRIDS[learner][1])
 

@@ -7,6 +7,7 @@ graph a shape, kept from task to task: what a task owns is copied into the one e
 pointer changes.
 """
 
+import logging
 from collections.abc import Callable
 from itertools import chain
 from typing import Any, ClassVar, Protocol
@@ -14,13 +15,14 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import nn
 
-from stream.errors import choose, require
+from stream.errors import choose, first_line, require
 from stream.models.half import copy_all
 from stream.models.heads import Head, TaskModel
 from stream.schedule import Optimized, optimizer_for
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 
+LOG = logging.getLogger(__name__)
 ENGINES = ("auto", "eager", "captured")
 WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # tokens; a GPU hardly feels the difference
 
@@ -66,7 +68,8 @@ class Captured:
     """One CUDA graph a shape of the batch, replayed.
 
     In bf16 batches are padded to few widths, and the smaller ones at the end of an epoch to whole
-    ones. In float32 these are executed eagerly, and so are those with remembered rows.
+    ones. In float32 these are executed eagerly, and so are those with remembered rows. A step that
+    no graph can hold (a copy from the CPU in it, say) is executed eagerly from then on.
     """
 
     def __init__(self, batch_size: int) -> None:
@@ -79,6 +82,7 @@ class Captured:
         self._rates: dict[tuple[float, float], torch.Tensor] = {}
         self._heads: dict[Shape, Head] = {}
         self._warm: set[Shape] = set()
+        self._refused = ""
 
     def __str__(self) -> str:
         return "captured (one CUDA graph a shape of the batch)"
@@ -88,6 +92,7 @@ class Captured:
         self._model = learner.model
         if not learner.plain_steps:  # what hooks read may be elsewhere now
             self._graphs.clear()
+            self._pool = torch.cuda.graph_pool_handle()  # one without graphs cannot be used again
         self._lend_head(task)
         self._model.renew()
         optimizer = optimizer_for(learner, weight_decay, capturable=True)
@@ -129,7 +134,7 @@ class Captured:
 
     def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
         """Execute one step; return its loss, a scalar."""
-        sizes = self._sizes(batch)
+        sizes = None if self._refused else self._sizes(batch)
         if sizes is None:
             return compute(batch)
         head = self._model.heads[batch.parts[0].task.name]
@@ -137,7 +142,10 @@ class Captured:
         if shape not in self._graphs:
             blocks = zip(batch.blocks, sizes, strict=True)
             inputs = batch.of_blocks(block.padded(*size) for block, size in blocks)
-            self._graphs[shape] = self._capture(compute, inputs, sizes)
+            graph = self._capture(compute, inputs, sizes)
+            if graph is None:
+                return compute(batch)
+            self._graphs[shape] = graph
         return self._graphs[shape].replay(batch)
 
     def _sizes(self, batch: Batch) -> tuple[tuple[int, int], ...] | None:
@@ -160,18 +168,23 @@ class Captured:
         most = self._model.encoder.most_tokens
         return next((w for w in WIDTHS if width <= w <= most), width)
 
-    def _capture(self, compute: Compute, inputs: Batch, sizes: Shape) -> "_Graph":
-        """Capture the step; nothing is learned."""
+    def _capture(self, compute: Compute, inputs: Batch, sizes: Shape) -> "_Graph | None":
+        """Capture the step; nothing is learned. None where something in it refuses."""
         if sizes not in self._warm:
             self._warm.add(sizes)
             self._warm_up(compute, inputs)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(self._stream):
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-            loss = compute(inputs)
+            try:
+                loss = compute(inputs)
+            except RuntimeError as error:
+                self._refused = first_line(error)
+                LOG.warning("steps are executed eagerly from here: %s", self._refused)
+                loss = None
             graph.capture_end()
         torch.cuda.current_stream().wait_stream(self._stream)
-        return _Graph(graph, inputs, loss)
+        return None if loss is None else _Graph(graph, inputs, loss)
 
     def _warm_up(self, compute: Compute, batch: Batch) -> None:
         """Execute the step once, for whatever libraries do at first, and take it back."""

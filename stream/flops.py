@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from stream.seeding import kept_randomness
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
 
@@ -59,7 +60,7 @@ def count_pass(learner: Learning, task: Task, batch_size: int, device: torch.dev
     Without whatever else a method mixes into its batches; learns nothing.
     """
     meter, split = FlopMeter(learner.model), task.split("train")
-    with torch.random.fork_rng():
+    with kept_randomness():
         for rows in training_rows(task, batch_size, learner.seed, epoch=0):
             batch = collate([(task, split, rows)], learner.pad_id)
             with meter.step(batch):

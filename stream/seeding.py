@@ -30,8 +30,16 @@ def torch_generator(seed: int, *names: str | int) -> torch.Generator:
 
 
 @contextmanager
+def kept_randomness() -> Iterator[None]:
+    """Restore torch's global generators after the block, those of the GPUs in use as well."""
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=[gpu for gpu in gpus if torch.cuda.memory_reserved(gpu)]):
+        yield
+
+
+@contextmanager
 def torch_randomness(seed: int, *names: str | int) -> Iterator[None]:
     """Seed torch's global generators (dropout reads them) inside the block, then restore them."""
-    with torch.random.fork_rng():
+    with kept_randomness():
         torch.manual_seed(derive_seed(seed, *names))
         yield

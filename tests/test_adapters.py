@@ -184,6 +184,19 @@ def test_pooling_choices() -> None:
     torch.testing.assert_close(vectors["pooler"], pooled)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("model_type", ["mpnet", "bert"])
+def test_a_mask_is_what_transformers_makes_of_it(model_type: str, dtype: torch.dtype) -> None:
+    encoder = tiny_encoder(model_type=model_type).eval().to(dtype)
+    task = made_task("a")
+    batch = collate([(task, task.split("train"), np.arange(6))], 0)
+    assert not batch.attention_mask.all()
+    found = encoder.states(batch)[1]
+    expected = encoder.body(input_ids=batch.input_ids, attention_mask=batch.attention_mask)[0]
+    assert torch.equal(found[batch.attention_mask == 1], expected[batch.attention_mask == 1])
+    assert encoder._adds_mask == (model_type == "mpnet")
+
+
 def test_pooler_needs_a_pooler() -> None:
     from stream.config import BackboneConfig
 

@@ -1,6 +1,7 @@
 """The captured step against the eager one; on a GPU. What can be told without one is told here."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 import torch
@@ -16,7 +17,9 @@ from stream.learners.finetune import Finetune
 from stream.learners.joint import Joint
 from stream.learners.lwf import Lwf
 from stream.learners.replay import Replay
+from stream.models.encoder import Encoder
 from stream.models.heads import Head, TaskModel
+from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 from stream.training import fit
 from stream.training_state import TrainingState, capture, load_tensors
@@ -33,6 +36,7 @@ def learned(
     engine: str,
     *,
     half: bool = False,
+    encoder: Callable[[], Encoder] = tiny_encoder,
     stop: tuple[int, int] | None = None,
     resumed: TrainingState | None = None,
 ) -> tuple[Learner, list[list[float]]]:
@@ -41,11 +45,11 @@ def learned(
     In ``half`` without dropout, whose masks differ where batches are padded.
     """
     learner = make()
-    encoder = tiny_encoder().to(GPU)
-    model = TaskModel(encoder, 0)
+    body = encoder().to(GPU)
+    model = TaskModel(body, 0)
     if half:
-        model = TaskModel(encoder, 0, dropout=0.0, precision="bf16")
-        for module in encoder.modules():
+        model = TaskModel(body, 0, dropout=0.0, precision="bf16")
+        for module in body.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
     learner.begin_stream(model, tasks=tasks, seed=0, pad_id=0)
@@ -96,6 +100,36 @@ def test_in_bf16_they_learn_the_same_but_for_rounding(make: Callable[[], Learner
     _, found = learned(make, tasks(), "captured", half=True)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=0.05, atol=0.02)
+
+
+@cuda
+def test_a_step_that_no_graph_can_hold_is_executed_eagerly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Copying(Finetune):
+        static_steps: ClassVar[bool] = True
+
+        def loss(self, batch: Batch) -> torch.Tensor:
+            return super().loss(batch) * torch.ones(()).to(GPU)
+
+    _, expected = learned(Finetune, tasks(), "eager")
+    _, found = learned(Copying, tasks(), "captured")
+    assert len([r for r in caplog.records if "executed eagerly from here" in r.message]) == 1
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
+
+
+@cuda
+@pytest.mark.parametrize("model_type", ["mpnet", "roberta", "electra"])
+def test_every_family_is_captured(model_type: str, caplog: pytest.LogCaptureFixture) -> None:
+    def make_encoder() -> Encoder:
+        return tiny_encoder(model_type=model_type)
+
+    _, expected = learned(Adapter, tasks(), "eager", encoder=make_encoder)
+    _, found = learned(Adapter, tasks(), "captured", encoder=make_encoder)
+    assert not caplog.records
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
 
 
 @cuda

@@ -16,6 +16,7 @@ from stream.config import BackboneConfig
 from stream.errors import UserError, first_line, require, understood
 from stream.locate import locate
 from stream.models.linear import convolve_linears
+from stream.seeding import kept_randomness
 from stream.tasks.batches import Texts
 
 POSITIONS = ("attention", "feedforward")
@@ -67,6 +68,8 @@ class Encoder(nn.Module):
         config: Any = body.config
         self.width = int(config.hidden_size)
         self.most_tokens = int(config.max_position_embeddings) - 2  # RoBERTa counts from 2
+        # transformers makes that mask from a number on the CPU, which no CUDA graph can hold.
+        self._adds_mask = getattr(config, "_attn_implementation", None) == "eager"
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
@@ -85,7 +88,8 @@ class Encoder(nn.Module):
     def states(self, batch: Texts) -> tuple[torch.Tensor, torch.Tensor]:
         """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
-        output = self.body(input_ids=batch.input_ids, attention_mask=batch.attention_mask, **types)
+        mask = self._added(batch.attention_mask) if self._adds_mask else batch.attention_mask
+        output = self.body(input_ids=batch.input_ids, attention_mask=mask, **types)
         hidden = output.last_hidden_state
         if self.pooling == "pooler":
             return output.pooler_output, hidden
@@ -93,6 +97,11 @@ class Encoder(nn.Module):
             return hidden[:, 0], hidden
         mask = batch.attention_mask[..., None].to(hidden.dtype)
         return (hidden * mask).sum(1) / mask.sum(1), hidden
+
+    def _added(self, mask: torch.Tensor) -> torch.Tensor:
+        """Return what a mask [B, L] adds to the attention scores, [B, 1, 1, L]."""
+        dtype = next(self.body.parameters()).dtype
+        return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
 
     def reads(self, name: str) -> bool:
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""
@@ -192,7 +201,7 @@ def _random_body(shape: Mapping[str, Any], vocabulary_size: int, seed: int) -> n
     from transformers import AutoConfig, AutoModel
 
     fields = {"vocab_size": vocabulary_size, **shape}
-    with torch.random.fork_rng(), understood(f"backbone.shape {dict(shape)}"):
+    with kept_randomness(), understood(f"backbone.shape {dict(shape)}"):
         torch.manual_seed(seed)
         try:
             return AutoModel.from_config(AutoConfig.for_model(**fields))
