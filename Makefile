@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check lock clean
+.PHONY: run test check figures lock clean
 
 run: $(VENV)/.run
 	$(BIN)/python run_stream.py learner=adapter
@@ -18,6 +18,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright
+
+# The tables and figures of README.md and docs/paper.md, from the records in results/houlsby26.
+figures: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.evidence_table results/houlsby26 --out docs/evidence README.md docs/paper.md
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else \

@@ -1,0 +1,261 @@
+"""Tables and figures of `benchmarks.evidence`, made from its records alone.
+
+Run: python -m benchmarks.evidence_table RESULTS --out DIR FILE.md [FILE.md]. Writes figures and the
+report to DIR, the list of runs to RESULTS/README.md, and into every FILE.md the tables between
+``<!-- evidence:NAME -->`` and ``<!-- end -->``; NAME is one of `TABLES`.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from analysis.collect import Run, load  # noqa: E402
+from analysis.figures import TOGETHER  # noqa: E402
+from analysis.report import write_report  # noqa: E402
+from benchmarks.evidence_paper import GLUE, GLUE_CLASSES, LARGE, PAPER  # noqa: E402
+from benchmarks.evidence_plan import SIZES, jobs  # noqa: E402
+from stream.plots import save  # noqa: E402
+
+ORDER = (
+    *("independent", "adapter256", "adapter64", "adapter8", "joint", "replay500", "replay50"),
+    *("frozen", "finetune", "shared_adapter", "lwf", "lora"),
+)
+DRAWN = [learner for learner in ORDER if learner not in ("adapter8", "adapter256")]
+FIGURES = ("average", "forgetting", "growth")
+NAMES = {
+    "adapter8": "`adapter`, size 8",
+    "adapter64": "`adapter`, size 64",
+    "adapter256": "`adapter`, size 256",
+    "replay50": "`replay`, 50 rows a task",
+    "replay500": "`replay`, 500 rows a task",
+}
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a folder: by group and name, such as ``given/adapter64-s1``."""
+
+    folder: Path
+    runs: dict[str, dict[str, Any]]
+
+    @classmethod
+    def of(cls, folder: Path) -> "Records":
+        """Read every record."""
+        files = sorted(folder.glob("*/*/results.json"))
+        return cls(folder, {str(file.parent.relative_to(folder)): load(file) for file in files})
+
+    def seeds(self, group: str, learner: str) -> list[dict[str, Any]]:
+        """Return a learner's runs, a seed each."""
+        pattern = re.compile(rf"{group}/{learner}-s\d+")
+        return [run for name, run in self.runs.items() if pattern.fullmatch(name)]
+
+    def validation(self, learner: str, seed: int) -> dict[str, float]:
+        """Return an adapter run's score of each task on validation rows; empty without any."""
+        path = self.folder / "given" / f"{learner}-s{seed}" / "validation.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    """Return mean and sample deviation in points."""
+    points = [100 * value for value in values]
+    tail = f" ± {stdev(points):.{digits}f}" if len(points) > 1 else ""
+    return f"{mean(points):.{digits}f}{tail}" if points else "not run"
+
+
+def table(header: str, lines: Iterator[Sequence[str]]) -> str:
+    """Return a table in Markdown; ``header`` has its columns apart by commas."""
+    names = header.split(",")
+    rows = [names, ["---"] * len(names), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def last_row(run: dict[str, Any]) -> dict[str, float]:
+    """Return the score of every task at the end."""
+    return dict(zip(run["order"], run["matrix"][-1], strict=True))
+
+
+def headline(records: Records) -> str:
+    """Return every learner over the stream."""
+
+    def lines() -> Iterator[Sequence[str]]:
+        for learner in ORDER:
+            runs = records.seeds("given", learner)
+            name = NAMES.get(learner, f"`{learner}`")
+            if not runs:
+                yield name, *["not run"] * 6
+                continue
+            metrics = [
+                spread([run["metrics"][key] for run in runs])
+                for key in ("average_score", "learning_score", "forgetting")
+            ]
+            identical = sorted({run["memory"]["tasks_identical"] for run in runs})
+            memory = " to ".join(map(str, dict.fromkeys((identical[0], identical[-1]))))
+            total = f"{runs[0]['ledger']['total_multiple']:.2f} x"
+            yield name, *metrics, f"{memory} of 25", total, str(len(runs))
+        if chosen := best_sizes(records):
+            yield chosen
+
+    header = "learner,score at the end,right after learning,forgetting,bit-identical,parameters,"
+    return table(f"{header}seeds", lines())
+
+
+def best_sizes(records: Records) -> Sequence[str] | None:
+    """Return the line of adapters whose size each task's validation rows chose.
+
+    Tasks are isolated, so a task's score is that of the run of its size.
+    """
+    scores, totals = [], []
+    for seed in (1, 2, 3):
+        validation = {size: records.validation(size, seed) for size in SIZES}
+        if not all(validation.values()):
+            continue
+        runs = {size: records.runs[f"given/{size}-s{seed}"] for size in SIZES}
+        order = runs["adapter64"]["order"]
+        best = {task: max(SIZES, key=lambda s, t=task: validation[s][t]) for task in order}
+        scores.append(mean(last_row(runs[size])[task] for task, size in best.items()))
+        rows = {size: run["ledger"]["tasks"] for size, run in runs.items()}
+        own = sum(rows[best[task]][i]["trained_parameters"] for i, task in enumerate(order))
+        totals.append(1 + own / runs["adapter64"]["ledger"]["base_parameters"])
+    if not scores:
+        return None
+    score, total = spread(scores), f"{mean(totals):.2f} x"
+    name = "`adapter`, size by validation"
+    return name, score, score, "0.0", "25 of 25", total, str(len(scores))
+
+
+def by_task(records: Records, tasks: Sequence[str], source: dict[str, tuple[float, float]]) -> str:
+    """Return tasks one by one, beside the paper's full fine-tuning and adapters."""
+    found = {
+        learner: [last_row(run) for run in records.seeds("given", learner)]
+        for learner in ("independent", "adapter64")
+    }
+    first = next(iter(records.runs.values()))
+    titles = dict(zip(first["order"], first["titles"], strict=True))
+
+    def lines() -> Iterator[Sequence[str]]:
+        for task in tasks:
+            here = [spread([row[task] for row in rows]) for rows in found.values()]
+            yield titles[task], *here, *map(str, source[task])
+        averages = [[mean(row[t] for t in tasks) for row in rows] for rows in found.values()]
+        paper = (f"{mean(source[task][i] for task in tasks):.1f}" for i in range(2))
+        yield "**mean**", *map(spread, averages), *paper
+
+    return table("task,`independent`,`adapter` 64,paper: full,paper: adapters", lines())
+
+
+def glue(records: Records) -> str:
+    """Return the nine GLUE columns beside the paper's table 1 (size 64 everywhere)."""
+    return by_task(records, GLUE, LARGE)
+
+
+def extra(records: Records) -> str:
+    """Return the 17 additional tasks beside the paper's table 2."""
+    return by_task(records, list(PAPER), PAPER)
+
+
+def sizes(records: Records) -> str:
+    """Return validation scores of the eight GLUE classification tasks, as in section 3.4."""
+
+    def lines() -> Iterator[Sequence[str]]:
+        for size, paper in zip(SIZES, ("86.2", "85.8", "85.7"), strict=True):
+            scores = [records.validation(size, seed) for seed in (1, 2, 3)]
+            scores = [found for found in scores if found]
+            glue_ = spread([mean(found[task] for task in GLUE_CLASSES) for found in scores])
+            every = spread([mean(found.values()) for found in scores])
+            yield size.removeprefix("adapter"), glue_, every, paper, str(len(scores))
+
+    return table("size,eight GLUE tasks,all 26,paper: eight GLUE tasks,seeds", lines())
+
+
+def orders(records: Records) -> str:
+    """Return what another order of the tasks changes."""
+
+    def lines() -> Iterator[Sequence[str]]:
+        for learner in ORDER:
+            runs = records.seeds("random", learner)
+            if not runs:
+                continue
+            both = (records.seeds("given", learner), runs)
+            ends = [spread([r["metrics"]["average_score"] for r in group]) for group in both]
+            lost = [spread([r["metrics"]["forgetting"] for r in group]) for group in both]
+            seeds = " and ".join(str(len(group)) for group in both)
+            yield NAMES.get(learner, f"`{learner}`"), ends[0], lost[0], ends[1], lost[1], seeds
+
+    header = (
+        "learner,paper's order: at the end,forgetting,random order: at the end,forgetting,seeds"
+    )
+    return table(header, lines())
+
+
+def missing(records: Records) -> str:
+    """Return what was planned and not run."""
+    left: dict[str, list[str]] = {}
+    for job in jobs():
+        if f"{job.group}/{job.name}" not in records.runs:
+            left.setdefault(f"{job.group}/{job.learner}", []).append(str(job.seed))
+    runs = [f"`{name}` (seed {', '.join(seeds)})" for name, seeds in left.items()]
+    return f"Planned and not run: {', '.join(runs)}." if left else "Every planned run is there."
+
+
+TABLES: dict[str, Callable[[Records], str]] = {
+    f.__name__: f for f in (headline, glue, extra, sizes, orders, missing)
+}
+
+
+def list_of_runs(records: Records) -> str:
+    """Return every run with its command, score and wall time, in Markdown."""
+
+    def lines() -> Iterator[Sequence[str]]:
+        for name, run in records.runs.items():
+            facts = json.loads((records.folder / name / "run.json").read_text(encoding="utf-8"))
+            score = f"{100 * run['metrics']['average_score']:.1f}"
+            memory = f"{run['memory']['tasks_identical']} of {run['memory']['tasks_checked']}"
+            wall = " + ".join(f"{seconds:.0f}" for seconds in facts["wall_s"])
+            yield name, score, memory, wall, facts["machine"], f"`{facts['command']}`"
+
+    return table("run,score,identical,wall s,machine,command", lines())
+
+
+def fill(path: Path, records: Records) -> None:
+    """Write the tables into a Markdown file."""
+
+    def made(match: re.Match[str]) -> str:
+        name = match.group(1)
+        return f"<!-- evidence:{name} -->\n{TABLES[name](records)}\n<!-- end -->"
+
+    pattern = re.compile(r"<!-- evidence:(\w+) -->\n.*?<!-- end -->", re.DOTALL)
+    path.write_text(pattern.sub(made, path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write everything."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--out", type=Path, required=True, help="folder of figures and report")
+    parser.add_argument("files", type=Path, nargs="*", metavar="FILE.md")
+    given = parser.parse_intermixed_args(arguments)
+    records = Records.of(given.results)
+    names = [f"given/{learner}-s{seed}" for learner in ORDER for seed in (1, 2, 3)]
+    shown = [Run(given.results / n, records.runs[n]) for n in names if n in records.runs]
+    drawn = [run for run in shown if run.path.name.partition("-")[0] in DRAWN]
+    for name in FIGURES:
+        save(TOGETHER[name](drawn), given.out, name, ("png",))
+    write_report(shown, [], given.out / "report.html")
+    top = (given.results / "README.md").read_text(encoding="utf-8").partition("<!-- runs -->")[0]
+    text = f"{top}<!-- runs -->\n{list_of_runs(records)}\n"
+    (given.results / "README.md").write_text(text, encoding="utf-8")
+    for path in given.files:
+        fill(path, records)
+
+
+if __name__ == "__main__":
+    main()
