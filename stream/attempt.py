@@ -60,13 +60,11 @@ class Trainable(Protocol):
 
     lr: float
     head_lr: float | None
+    static_steps: ClassVar[bool]
     seed: int
 
     @property
     def model(self) -> TaskModel: ...  # noqa: D102
-
-    static_steps: ClassVar[bool]
-
     @property
     def plain_steps(self) -> bool: ...  # noqa: D102
 
