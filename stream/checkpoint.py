@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,8 @@ class CheckpointStore:
             OSError: the disk is full or cannot be written; the generations before are untouched.
         """
         for folder in (self._folder, self._objects):  # a run folder that vanished stays away
-            folder.mkdir(exist_ok=True)
+            with suppress(FileExistsError):  # exist_ok=True looks again, and it may be gone by then
+                folder.mkdir()
         digests = dict(unchanged or {})
         for name, digest in digests.items():
             if not self._object(digest).exists():
