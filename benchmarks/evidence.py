@@ -37,6 +37,7 @@ from benchmarks.evidence_plan import (  # noqa: E402
     trial_settings,
     trials,
 )
+from stream.durable import write_json  # noqa: E402
 
 PROGRAM = (sys.executable, str(ROOT / "run_stream.py"))
 
@@ -176,8 +177,7 @@ def one(given: argparse.Namespace, machine: Machine, job: Job, rate: float | Non
     if problem := after(machine, job, folder, kept):
         return f"{name}: {problem}"
     results["losses"] = {}  # of every step: nine tenths of the file
-    lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in results.items())
-    (kept / "results.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write_json(kept / "results.json", results)
     return f"{name}: {100 * results['metrics']['average_score']:.1f}"
 
 

@@ -10,19 +10,18 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
-from typing import Any
+from statistics import mean
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from analysis.collect import Run, load  # noqa: E402
+from analysis.collect import Run  # noqa: E402
 from analysis.figures import TOGETHER  # noqa: E402
 from analysis.report import write_report  # noqa: E402
 from benchmarks.evidence_paper import GLUE, GLUE_CLASSES, LARGE, PAPER  # noqa: E402
 from benchmarks.evidence_plan import SIZES, jobs  # noqa: E402
+from benchmarks.evidence_records import Records, identical_of, last_row, spread, table  # noqa: E402
 from stream.plots import save  # noqa: E402
 
 ORDER = (
@@ -40,49 +39,6 @@ NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Records:
-    """The records of a folder: by group and name, such as ``given/adapter64-s1``."""
-
-    folder: Path
-    runs: dict[str, dict[str, Any]]
-
-    @classmethod
-    def of(cls, folder: Path) -> "Records":
-        """Read every record."""
-        files = sorted(folder.glob("*/*/results.json"))
-        return cls(folder, {str(file.parent.relative_to(folder)): load(file) for file in files})
-
-    def seeds(self, group: str, learner: str) -> list[dict[str, Any]]:
-        """Return a learner's runs, a seed each."""
-        pattern = re.compile(rf"{group}/{learner}-s\d+")
-        return [run for name, run in self.runs.items() if pattern.fullmatch(name)]
-
-    def validation(self, learner: str, seed: int) -> dict[str, float]:
-        """Return an adapter run's score of each task on validation rows; empty without any."""
-        path = self.folder / "given" / f"{learner}-s{seed}" / "validation.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
-def spread(values: Sequence[float], digits: int = 1) -> str:
-    """Return mean and sample deviation in points."""
-    points = [100 * value for value in values]
-    tail = f" ± {stdev(points):.{digits}f}" if len(points) > 1 else ""
-    return f"{mean(points):.{digits}f}{tail}" if points else "not run"
-
-
-def table(header: str, lines: Iterator[Sequence[str]]) -> str:
-    """Return a table in Markdown; ``header`` has its columns apart by commas."""
-    names = header.split(",")
-    rows = [names, ["---"] * len(names), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def last_row(run: dict[str, Any]) -> dict[str, float]:
-    """Return the score of every task at the end."""
-    return dict(zip(run["order"], run["matrix"][-1], strict=True))
-
-
 def headline(records: Records) -> str:
     """Return every learner over the stream."""
 
@@ -97,10 +53,9 @@ def headline(records: Records) -> str:
                 spread([run["metrics"][key] for run in runs])
                 for key in ("average_score", "learning_score", "forgetting")
             ]
-            identical = sorted({run["memory"]["tasks_identical"] for run in runs})
-            memory = " to ".join(map(str, dict.fromkeys((identical[0], identical[-1]))))
+            memory = identical_of([run["memory"]["tasks_identical"] for run in runs])
             total = f"{runs[0]['ledger']['total_multiple']:.2f} x"
-            yield name, *metrics, f"{memory} of 25", total, str(len(runs))
+            yield name, *metrics, memory, total, str(len(runs))
         if chosen := best_sizes(records):
             yield chosen
 
@@ -113,23 +68,27 @@ def best_sizes(records: Records) -> Sequence[str] | None:
 
     Tasks are isolated, so a task's score is that of the run of its size.
     """
-    scores, totals = [], []
+    ends, firsts, lost, identical, totals = [], [], [], [], []
     for seed in (1, 2, 3):
         validation = {size: records.validation(size, seed) for size in SIZES}
         if not all(validation.values()):
             continue
         runs = {size: records.runs[f"given/{size}-s{seed}"] for size in SIZES}
         order = runs["adapter64"]["order"]
-        best = {task: max(SIZES, key=lambda s, t=task: validation[s][t]) for task in order}
-        scores.append(mean(last_row(runs[size])[task] for task, size in best.items()))
-        rows = {size: run["ledger"]["tasks"] for size, run in runs.items()}
-        own = sum(rows[best[task]][i]["trained_parameters"] for i, task in enumerate(order))
-        totals.append(1 + own / runs["adapter64"]["ledger"]["base_parameters"])
-    if not scores:
+        chosen = [runs[max(SIZES, key=lambda s, t=t: validation[s][t])] for t in order]
+        scores = [[row[i] for row in run["matrix"][i:]] for i, run in enumerate(chosen)]
+        ends.append(mean(column[-1] for column in scores))
+        firsts.append(mean(column[0] for column in scores))
+        lost.append(mean(max(column[:-1]) - column[-1] for column in scores[:-1]))
+        cells = [[row[i]["digest"] for row in run["cells"][i:]] for i, run in enumerate(chosen)]
+        identical.append(sum(column[0] == column[-1] for column in cells[:-1]))
+        rows = [run["ledger"]["tasks"][i] for i, run in enumerate(chosen)]
+        base = runs["adapter64"]["ledger"]["base_parameters"]
+        totals.append(1 + sum(row["trained_parameters"] for row in rows) / base)
+    if not ends:
         return None
-    score, total = spread(scores), f"{mean(totals):.2f} x"
-    name = "`adapter`, size by validation"
-    return name, score, score, "0.0", "25 of 25", total, str(len(scores))
+    measured = spread(ends), spread(firsts), spread(lost), identical_of(identical)
+    return "`adapter`, size by validation", *measured, f"{mean(totals):.2f} x", str(len(ends))
 
 
 def by_task(records: Records, tasks: Sequence[str], source: dict[str, tuple[float, float]]) -> str:
@@ -190,10 +149,8 @@ def orders(records: Records) -> str:
             seeds = " and ".join(str(len(group)) for group in both)
             yield NAMES.get(learner, f"`{learner}`"), ends[0], lost[0], ends[1], lost[1], seeds
 
-    header = (
-        "learner,paper's order: at the end,forgetting,random order: at the end,forgetting,seeds"
-    )
-    return table(header, lines())
+    names = "paper's order: at the end,forgetting,random order: at the end,forgetting"
+    return table(f"learner,{names},seeds", lines())
 
 
 def missing(records: Records) -> str:

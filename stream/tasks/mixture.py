@@ -85,20 +85,19 @@ def owners(tasks: Sequence[Task]) -> np.ndarray:
 
 def _chosen(batch: Batch, places: Sequence[int]) -> Batch:
     """Return some parts as a batch, padded no further than they need."""
-    chosen = [batch.only(slice(place, place + 1)) for place in places]
-    width = max(block.width for block in chosen)
-    rows = torch.cat([torch.arange(batch.parts[p].start, batch.parts[p].stop) for p in places])
-    starts = np.cumsum([0, *map(len, chosen)]).tolist()
-    parts = [
-        replace(block.parts[0], start=start, stop=start + len(block))
-        for block, start in zip(chosen, starts[:-1], strict=True)
-    ]
+    parts = [batch.parts[place] for place in places]
+    width = max(part.width for part in parts)
+    rows = torch.cat([torch.arange(part.start, part.stop) for part in parts])
+    moved, stop = [], 0
+    for part in parts:
+        start, stop = stop, stop + part.stop - part.start
+        moved.append(replace(part, start=start, stop=stop))
     return Batch(
         batch.input_ids[rows, :width],
         batch.attention_mask[rows, :width],
         batch.token_type_ids[rows, :width],
         tuple(batch.labels[place] for place in places),
-        tuple(parts),
+        tuple(moved),
     )
 
 
