@@ -83,7 +83,7 @@ def die_at(stage: str, number: int) -> None:
         left -= 1
         if left == 0:
             if stage == "write":
-                path, data = arguments
+                path, data = arguments[0], b"".join(arguments[1:])
                 path.with_name(f".{path.name}.tmp").write_bytes(data[: len(data) // 2])
             os.kill(os.getpid(), signal.SIGKILL)
 
