@@ -99,55 +99,55 @@ def tried(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def where(encoder: str, given: argparse.Namespace) -> list[str]:
-    """Return the settings that say where an encoder is, and those of the command line."""
+def where(search: str, given: argparse.Namespace) -> list[str]:
+    """Return the settings that say where the encoder is, and those of the command line."""
     folder = ["backbone=mpnet_base", "backbone.origin=folder", f"backbone.location={given.mpnet}"]
-    return [*given.settings, *(folder if encoder == "mpnet_base" else [])]
+    return [*given.settings, *([] if search == "minilm" else folder)]
 
 
 def tune(given: argparse.Namespace, machine: Machine) -> None:
     """Try every learning rate that was not tried."""
     path = given.out / "tune.jsonl"
-    known = {(line["encoder"], line["learner"], line["rate"]) for line in tried(path)}
+    known = {(line["search"], line["learner"], line["rate"]) for line in tried(path)}
 
-    def attempt(encoder: str, learner: str, rate: float) -> str:
-        name = f"{encoder}-{learner}-{rate}"
+    def attempt(search: str, learner: str, rate: float) -> str:
+        name = f"{search}-{learner}-{rate}"
         folder = given.work / "tune" / name
-        chosen = trial_settings(encoder, learner, rate)
-        command = [*PROGRAM, *chosen, *where(encoder, given), f"hydra.run.dir={folder}"]
+        chosen = trial_settings(search, learner, rate)
+        command = [*PROGRAM, *chosen, *where(search, given), f"hydra.run.dir={folder}"]
         code, wall = machine.run(command, given.work / "tune" / f"{name}.log")
         if code != 0:
             return f"{name}: exit code {code}"
         metrics = json.loads((folder / "results.json").read_text(encoding="utf-8"))["metrics"]
         scores = {key: metrics[key] for key in ("average_score", "learning_score")}
-        facts = {"encoder": encoder, "learner": learner, "rate": rate, **scores}
+        facts = {"search": search, "learner": learner, "rate": rate, **scores}
         line = json.dumps({**facts, "settings": " ".join(chosen), "wall_s": round(wall, 1)})
         with path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
         return f"{name}: {100 * metrics['average_score']:.1f} in {wall:.0f} s"
 
-    wanted = [trial for trial in trials() if trial[0] != "mpnet_base" or given.mpnet]
+    wanted = [trial for trial in trials() if trial[0] == "minilm" or given.mpnet]
     wanted = [trial for trial in wanted if given.only.search("/".join(map(str, trial)))]
     work = [lambda t=trial: attempt(*t) for trial in wanted if trial not in known]
     machine.run_all(work, given.workers)
 
 
 def best_rates(path: Path) -> dict[tuple[str, str], float]:
-    """Return the rate of the highest average validation score, by encoder and learner."""
+    """Return the rate of the highest average validation score, by search and learner."""
     lines = sorted(tried(path), key=lambda line: (line["average_score"], -line["rate"]))
-    return {(line["encoder"], line["learner"]): line["rate"] for line in lines}
+    return {(line["search"], line["learner"]): line["rate"] for line in lines}
 
 
 def rate_of(job: Job, rates: Mapping[tuple[str, str], float]) -> float | None:
-    """Return a job's learning rate; on the large encoder that of MiniLM where none was tried."""
-    return rates.get((job.encoder, job.learner), rates.get(("minilm", job.learner)))
+    """Return a job's learning rate; on the large encoder MiniLM's where none was tried."""
+    return rates.get((job.search, job.learner), rates.get(("minilm", job.learner)))
 
 
 def run(given: argparse.Namespace, machine: Machine) -> None:
     """Run what is missing of the plan."""
     rates = best_rates(given.out / "tune.jsonl")
     wanted = [j for j in jobs() if j.learner in FIXED or rate_of(j, rates) is not None]
-    wanted = [j for j in wanted if j.encoder != "mpnet_base" or given.mpnet]
+    wanted = [j for j in wanted if j.search == "minilm" or given.mpnet]
     wanted = [j for j in wanted if given.only.search(f"{j.group}/{j.name}")]
     missing = [j for j in wanted if not (given.out / j.group / j.name / "results.json").exists()]
     work = [lambda j=job: one(given, machine, j, rate_of(j, rates)) for job in missing]
@@ -159,7 +159,7 @@ def one(given: argparse.Namespace, machine: Machine, job: Job, rate: float | Non
     folder, kept = given.work / job.group / job.name, given.out / job.group / job.name
     folder.parent.mkdir(parents=True, exist_ok=True)
     record, name = folder.with_suffix(".json"), f"{job.group}/{job.name}"
-    chosen = [*settings(job, rate), *where(job.encoder, given)]
+    chosen = [*settings(job, rate), *where(job.search, given)]
     results = read(folder / "results.json")
     if results.get("status") != "complete":
         how = [f"resume={folder}"] if results else [*chosen, f"hydra.run.dir={folder}"]

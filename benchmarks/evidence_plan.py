@@ -27,15 +27,23 @@ TUNED_ON = (
     "cola,sst2,stsb,qnli,newsgroups20,crowdflower_airline,crowdflower_emotion,news_aggregator"
 )
 TUNING = (
-    f"task=[{TUNED_ON}] limits.eval=500 evaluation.split=validation evaluation.baseline=false "
-    "evaluation.reuse=on checkpoint.enabled=false"
+    "seed=0 evaluation.split=validation evaluation.baseline=false evaluation.reuse=on "
+    "checkpoint.enabled=false"
 )
-TUNING_ROWS = {"minilm": 2000, "mpnet_base": 1000}
+ON_CPU = "limits.train=1600 limits.eval=200 training.epochs=1 device=cpu backbone.precision=bf16"
+SEARCHES = {
+    "minilm": f"limits.train=2000 limits.eval=500 task=[{TUNED_ON}]",
+    "mpnet": f"limits.train=1000 limits.eval=500 task=[{TUNED_ON}]",
+    "mpnet_short": f"{ON_CPU} task=[cola,crowdflower_airline,news_aggregator]",
+}
+"""What a search tries its rates on; the last two are the groups of jobs that they are for."""
+
 COMMON = "tracking=none data=files checkpoint.every=null"
 GROUPS = {
     "given": "",
     "random": "order=random order_seed=1",
     "mpnet": "limits.train=4000",
+    "mpnet_short": f"{ON_CPU} evaluation.reuse=verify",
     "again": "",
 }
 """Runs of one stream that stand side by side, and the settings that all of a group share."""
@@ -43,7 +51,13 @@ GROUPS = {
 ISOLATED = ("adapter64", "adapter8", "adapter256", "lora", "independent", "frozen")
 SIZES = ("adapter8", "adapter64", "adapter256")
 ON_MPNET = ("adapter64", "finetune", "independent", "replay50", "adapter8")
-TRIED_ON_MPNET = ("adapter64", "independent")
+TRIED_ON_MPNET = {name: GRIDS[name][1] for name in ("adapter64", "independent")}
+TRIED_ON_CPU = {
+    "adapter64": (1e-3, 2e-3),
+    "finetune": (2e-5, 5e-5),
+    "independent": (5e-5, 1e-4, 2e-4),
+    "adapter8": (2e-3, 4e-3),
+}
 MAIN = ("adapter64", "finetune", "replay50", "replay500", "independent", "joint")
 SEQUENTIAL = ("finetune", "replay50", "replay500", "shared_adapter")
 
@@ -57,9 +71,9 @@ class Job:
     seed: int
 
     @property
-    def encoder(self) -> str:
-        """The encoder's name."""
-        return "mpnet_base" if self.group == "mpnet" else "minilm"
+    def search(self) -> str:
+        """The search that chose its learning rate, one of `SEARCHES`."""
+        return self.group if self.group in SEARCHES else "minilm"
 
     @property
     def name(self) -> str:
@@ -73,6 +87,7 @@ def jobs() -> Iterator[Job]:
     for learner in (*MAIN, "shared_adapter", "frozen"):
         yield from (Job("given", learner, seed) for seed in seeds)
     yield from (Job("mpnet", learner, 1) for learner in ON_MPNET)
+    yield from (Job("mpnet_short", learner, 1) for learner in TRIED_ON_CPU)
     for learner in ("adapter8", "adapter256"):
         yield from (Job("given", learner, seed) for seed in seeds)
     yield Job("again", "frozen", 1)
@@ -83,19 +98,17 @@ def jobs() -> Iterator[Job]:
 
 
 def trials() -> Iterator[tuple[str, str, float]]:
-    """Yield (encoder, learner, learning rate) of the search, the slowest first."""
-    for encoder, learners in (
-        ("mpnet_base", TRIED_ON_MPNET),
-        ("minilm", sorted(GRIDS, reverse=True)),
-    ):
-        for learner in learners:
-            yield from ((encoder, learner, rate) for rate in GRIDS[learner][1])
+    """Yield (search, learner, learning rate), the slowest first."""
+    everything = {learner: GRIDS[learner][1] for learner in sorted(GRIDS, reverse=True)}
+    searches = {"mpnet_short": TRIED_ON_CPU, "mpnet": TRIED_ON_MPNET, "minilm": everything}
+    for search, grids in searches.items():
+        for learner, rates in grids.items():
+            yield from ((search, learner, rate) for rate in rates)
 
 
-def trial_settings(encoder: str, learner: str, rate: float) -> list[str]:
+def trial_settings(search: str, learner: str, rate: float) -> list[str]:
     """Return what the command of a trial says after ``run_stream.py``."""
-    rows = f"limits.train={TUNING_ROWS[encoder]}"
-    return f"{GRIDS[learner][0]} learner.lr={rate} seed=0 {rows} {TUNING} {COMMON}".split()
+    return f"{GRIDS[learner][0]} learner.lr={rate} {SEARCHES[search]} {TUNING} {COMMON}".split()
 
 
 def settings(job: Job, rate: float | None) -> list[str]:
@@ -103,5 +116,5 @@ def settings(job: Job, rate: float | None) -> list[str]:
     learner = FIXED[job.learner] if rate is None else f"{GRIDS[job.learner][0]} learner.lr={rate}"
     # Every cell of the fixed-size adapters is measured; of other isolated ones the last row again.
     others = job.learner in ISOLATED and job.learner != "adapter64"
-    reuse = "evaluation.reuse=verify" if others else ""
+    reuse = "evaluation.reuse=verify" if others and job.group != "mpnet_short" else ""
     return f"{learner} seed={job.seed} {GROUPS[job.group]} {reuse} {COMMON}".split()
