@@ -37,6 +37,7 @@ from benchmarks.evidence_plan import (  # noqa: E402
     trial_settings,
     trials,
 )
+from benchmarks.tables import read_lines  # noqa: E402
 from stream.durable import write_json  # noqa: E402
 
 PROGRAM = (sys.executable, str(ROOT / "run_stream.py"))
@@ -93,12 +94,6 @@ class Machine:
                 print(f"{number}/{len(work)} {future.result()}", file=sys.stderr, flush=True)
 
 
-def tried(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a search."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
-
-
 def where(search: str, given: argparse.Namespace) -> list[str]:
     """Return the settings that say where the encoder is, and those of the command line."""
     folder = ["backbone=mpnet_base", "backbone.origin=folder", f"backbone.location={given.mpnet}"]
@@ -108,7 +103,7 @@ def where(search: str, given: argparse.Namespace) -> list[str]:
 def tune(given: argparse.Namespace, machine: Machine) -> None:
     """Try every learning rate that was not tried."""
     path = given.out / "tune.jsonl"
-    known = {(line["search"], line["learner"], line["rate"]) for line in tried(path)}
+    known = {(line["search"], line["learner"], line["rate"]) for line in read_lines(path)}
 
     def attempt(search: str, learner: str, rate: float) -> str:
         name = f"{search}-{learner}-{rate}"
@@ -134,7 +129,7 @@ def tune(given: argparse.Namespace, machine: Machine) -> None:
 
 def best_rates(path: Path) -> dict[tuple[str, str], float]:
     """Return the rate of the highest average validation score, by search and learner."""
-    lines = sorted(tried(path), key=lambda line: (line["average_score"], -line["rate"]))
+    lines = sorted(read_lines(path), key=lambda line: (line["average_score"], -line["rate"]))
     return {(line["search"], line["learner"]): line["rate"] for line in lines}
 
 

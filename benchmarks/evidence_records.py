@@ -1,11 +1,10 @@
-"""The records of `benchmarks.evidence`, and how their numbers are written in Markdown."""
+"""The records of `benchmarks.evidence`."""
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from analysis.collect import load
@@ -33,20 +32,6 @@ class Records:
         """Return an adapter run's score of each task on validation rows; empty without any."""
         path = self.folder / "given" / f"{learner}-s{seed}" / "validation.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
-def spread(values: Sequence[float]) -> str:
-    """Return mean and sample deviation in points."""
-    points = [100 * value for value in values]
-    tail = f" ± {stdev(points):.1f}" if len(points) > 1 else ""
-    return f"{mean(points):.1f}{tail}" if points else "not run"
-
-
-def table(header: str, lines: Iterator[Sequence[str]]) -> str:
-    """Return a table in Markdown; ``header`` has its columns apart by commas."""
-    names = header.split(",")
-    rows = [names, ["---"] * len(names), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def last_row(run: dict[str, Any]) -> dict[str, float]:

@@ -21,7 +21,8 @@ from analysis.figures import TOGETHER  # noqa: E402
 from analysis.report import write_report  # noqa: E402
 from benchmarks.evidence_paper import GLUE, GLUE_CLASSES, LARGE, PAPER  # noqa: E402
 from benchmarks.evidence_plan import SIZES, jobs  # noqa: E402
-from benchmarks.evidence_records import Records, identical_of, last_row, spread, table  # noqa: E402
+from benchmarks.evidence_records import Records, identical_of, last_row  # noqa: E402
+from benchmarks.tables import spread, table  # noqa: E402
 from stream.plots import save  # noqa: E402
 
 ORDER = (

@@ -14,18 +14,13 @@ from typing import Any
 
 import yaml
 from matplotlib.figure import Figure
-from rich.console import Console
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from stream.composition import compose_run, register  # noqa: E402
-from stream.display import Display  # noqa: E402
-from stream.learners import LEARNERS  # noqa: E402
-from stream.orchestrator import run_stream  # noqa: E402
+from benchmarks.in_process import streamed  # noqa: E402
 from stream.plots import BLUE, ORANGE, save  # noqa: E402
-from stream.tasks.sequence import DATA  # noqa: E402
-from stream.tracking import TRACKERS, NoTracking  # noqa: E402
+from stream.tracking import NoTracking  # noqa: E402
 
 SMALL = ("data.train=64", "data.validation=32", "data.test=128", "training.min_steps=4")
 
@@ -65,11 +60,9 @@ def measured(count: int, reuse: str, settings: Sequence[str]) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="growth-"))
     names = made_tasks(count, folder / "conf")
     search = f"hydra.searchpath=['file://{folder / 'conf'}']"
-    chosen = [*SMALL, "tracking=none", *settings, search, f"task=[{','.join(names)}]"]
-    config, _ = compose_run(ROOT / "conf", [*chosen, f"evaluation.reuse={reuse}"])
+    chosen = [*SMALL, *settings, search, f"task=[{','.join(names)}]", f"evaluation.reuse={reuse}"]
     clock = Clock()
-    with (folder / "shown").open("w") as file, Display(Console(file=file), folder) as display:
-        results = run_stream(config, folder, tracker=clock, display=display)
+    results = streamed(chosen, clock)
     pairs = zip(clock.rows, clock.rows[1:], strict=False)
     return {**results, "row_s": [later - earlier for earlier, later in pairs]}
 
@@ -99,7 +92,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="a PNG to write")
     parser.add_argument("settings", nargs="*", help="as for run_stream.py")
     given = parser.parse_args(arguments)
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
     print(
         f"{'tasks':>5} {'reuse':<6}{'learn s':>8}{'score s':>8}{'reused':>8}{'first rows':>12}"
         f"{'last rows':>11}{'stored':>8}"

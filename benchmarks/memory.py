@@ -8,7 +8,6 @@ task's is more than a tenth above the third's.
 import argparse
 import gc
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from rich.console import Console  # noqa: E402
-
-from stream.composition import compose_run, register  # noqa: E402
-from stream.display import Display  # noqa: E402
-from stream.learners import LEARNERS  # noqa: E402
-from stream.orchestrator import run_stream  # noqa: E402
-from stream.tasks.sequence import DATA  # noqa: E402
-from stream.tracking import TRACKERS, NoTracking  # noqa: E402
+from benchmarks.in_process import streamed  # noqa: E402
+from stream.tracking import NoTracking  # noqa: E402
 
 SMALL = ("data.train=64", "data.validation=32", "data.test=32", "training.min_steps=4")
 FIRST, MOST = 3, 1.1
@@ -62,13 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("overrides", nargs="*", help="settings, such as learner=finetune")
     given = parser.parse_args(arguments)
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
-    config, _ = compose_run(ROOT / "conf", [*SMALL, "tracking=none", *given.overrides])
-    folder, memory = Path(tempfile.mkdtemp(prefix="memory-")), Memory()
-    with (folder / "shown").open("w") as file, Display(Console(file=file), folder) as display:
-        run_stream(config, folder, tracker=memory, display=display)
+    memory = Memory()
+    results = streamed([*SMALL, *given.overrides], memory)
     ratio, last = memory.rest[-1] / memory.rest[FIRST - 1], len(memory.rest)
-    print(f"{config.learner.name}: after task {last} {ratio:.3f} x that after task {FIRST}")
+    print(f"{results['learner']}: after task {last} {ratio:.3f} x that after task {FIRST}")
     return int(ratio > MOST)
 
 

@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import statistics
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -20,6 +19,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
+
+from benchmarks.tables import read_lines, spread, table  # noqa: E402
 
 
 def rates(*values: float) -> list[list[str]]:
@@ -70,7 +71,7 @@ TASKS = (
     "cola,sst2,mrpc,stsb,rte,newsgroups20,crowdflower_airline,crowdflower_emotion,sms_spam,"
     "news_aggregator"
 )
-DEFAULTS = ("tracking=none", f"task=[{TASKS}]", "limits.train=640", "limits.eval=500")
+DEFAULTS = (f"task=[{TASKS}]", "limits.train=640", "limits.eval=500")
 SLOW = ("progressive", "adapterfusion", "lt_sft", "diff_pruning", "pals", "derpp_adapter")
 Job = tuple[str, tuple[str, ...], int]
 
@@ -84,23 +85,12 @@ def _begin(threads: int, devices: Any) -> None:
 
 def _run(job: Job, split: str, given: Sequence[str]) -> dict[str, Any]:
     """Run one stream in a worker."""
-    from rich.console import Console
+    from benchmarks.in_process import streamed  # torch reads what `_begin` set when it is imported
 
-    from stream.composition import compose_run, register
-    from stream.display import Display
-    from stream.learners import LEARNERS
-    from stream.orchestrator import run_stream
-    from stream.tasks.sequence import DATA
-    from stream.tracking import TRACKERS, NoTracking
-
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
     method, chosen, seed = job
     fixed = ["evaluation.baseline=false", "checkpoint.enabled=false", f"evaluation.split={split}"]
     overrides = [*DEFAULTS, *given, *fixed, f"learner={method}", *chosen, f"seed={seed}"]
-    config, _ = compose_run(ROOT / "conf", overrides)
-    folder = Path(tempfile.mkdtemp(prefix="methods-"))
-    with (folder / "shown").open("w") as file, Display(Console(file=file), folder) as display:
-        results = run_stream(config, folder, tracker=NoTracking(), display=display)
+    results = streamed(overrides)
     kept = {k: results[k] for k in ("metrics", "memory", "ledger", "matrix", "order", "versions")}
     timing = {k: v for k, v in results["timing"].items() if k != "by_task"}
     facts = {"method": method, "chosen": list(chosen), "seed": seed, "split": split}
@@ -109,9 +99,10 @@ def _run(job: Job, split: str, given: Sequence[str]) -> dict[str, Any]:
 
 def done(path: Path) -> dict[Job, dict[str, Any]]:
     """Return the runs of a file."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    runs = [json.loads(line) for line in lines]
-    return {(run["method"], tuple(run["chosen"]), run["seed"]): run for run in runs}
+    runs = {}
+    for run in read_lines(path):
+        runs[run["method"], tuple(run["chosen"]), run["seed"]] = run
+    return runs
 
 
 def execute(
@@ -155,25 +146,20 @@ def best(runs: dict[Job, dict[str, Any]]) -> dict[str, tuple[str, ...]]:
     return {method: chosen for method, (_, chosen) in found.items()}
 
 
-def rows(runs: dict[Job, dict[str, Any]], methods: Sequence[str]) -> Iterator[str]:
+def rows(runs: dict[Job, dict[str, Any]], methods: Sequence[str]) -> Iterator[list[str]]:
     """Yield the table's lines."""
-    names = "method,settings,average score,learning score,forgetting,trained a task,stored,learning"
-    yield f"| {' | '.join(names.split(','))} |"
-    yield f"|{'---|' * len(names.split(','))}"
     for method in methods:
         mine = [run for (name, _, _), run in runs.items() if name == method]
         if not mine:
             continue
         cells = [method, ", ".join(c.removeprefix("learner.") for c in mine[0]["chosen"])]
-        for metric in ("average_score", "learning_score", "forgetting"):
-            values = [100 * run["metrics"][metric] for run in mine]
-            spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-            cells.append(f"{statistics.mean(values):.1f}{spread}")
+        metrics = ("average_score", "learning_score", "forgetting")
+        cells += [spread([run["metrics"][metric] for run in mine]) for metric in metrics]
         ledger = mine[0]["ledger"]
         trained = statistics.median(row["trained_parameters"] for row in ledger["tasks"])
         seconds = statistics.mean(run["timing"]["train_s"] for run in mine)
         cells += [f"{trained:,.0f}", f"{ledger['total_multiple']:.2f}x", f"{seconds:.0f} s"]
-        yield f"| {' | '.join(cells)} |"
+        yield cells
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -198,7 +184,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     chosen_of = best(done(tuned))
     jobs = [(m, chosen_of.get(m, ()), seed) for m in methods for seed in (1, 2, 3)]
-    print("\n".join(rows(execute(jobs, given.out / "table.jsonl", "test", given), methods)))
+    runs = execute(jobs, given.out / "table.jsonl", "test", given)
+    header = (
+        "method,settings,average score,learning score,forgetting,trained a task,stored,learning"
+    )
+    print(table(header, rows(runs, methods)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ alone; a task's are drawn for its name.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -21,23 +21,11 @@ from stream.models.bottleneck import reduced
 from stream.models.composed import Composed
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
+from stream.models.use import Use
 from stream.seeding import torch_generator
 from stream.tasks.task import Task
 
 Tensors = dict[str, torch.Tensor]
-
-
-@dataclass
-class Use:
-    """Which tasks' modules are read now, the served one's last; shared by copies of the encoder."""
-
-    names: list[str] = field(default_factory=list)
-    combined: bool = True
-    """Whether they are combined; otherwise the last is read alone."""
-
-    def __deepcopy__(self, memo: object) -> "Use":
-        """Return the same object."""
-        return self
 
 
 @dataclass

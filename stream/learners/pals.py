@@ -17,11 +17,11 @@ import torch
 
 from stream.config import TrainingConfig
 from stream.errors import require
-from stream.learners.grown import Use
 from stream.learners.inserted import draw_into
 from stream.learners.joint import Joint
 from stream.models.heads import TaskModel
 from stream.models.projected_attention import add_pals
+from stream.models.use import Use
 from stream.schedule import Epoch, Workload, planned_work
 from stream.seeding import numpy_generator, torch_generator
 from stream.tasks.batches import Batch, collate, training_rows

@@ -8,22 +8,13 @@ from the pretrained layers, which are a frozen column 0, and share the embedding
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
 from stream.errors import require
-from stream.learners.grown import Grown, Use
-from stream.models.columns import add_columns
+from stream.learners.grown import Grown
+from stream.models.columns import Reading, add_columns
 from stream.models.encoder import Encoder
-
-
-@dataclass
-class Reading(Use):
-    """Which columns are computed, and what each gave in the layer below."""
-
-    hidden: list[torch.Tensor] = field(default_factory=list)
 
 
 @dataclass

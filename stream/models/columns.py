@@ -6,7 +6,8 @@ the same embeddings; a layer of a column also reads what the columns before it g
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,13 +15,14 @@ from torch.nn import functional
 
 from stream.models.bottleneck import Fresh, draw
 from stream.models.encoder import Encoder
+from stream.models.use import Use
 
 
-class Used(Protocol):
+@dataclass
+class Reading(Use):
     """Which tasks' columns are computed now, in order, the served one's last."""
 
-    names: list[str]
-    hidden: list[torch.Tensor]
+    hidden: list[torch.Tensor] = field(default_factory=list)
     """What every column gave in the layer below, [B, L, D] each, column 0 first."""
 
 
@@ -63,7 +65,7 @@ class Column(nn.Module):
 class Columns(nn.ModuleDict):
     """The columns of all tasks at one layer, computed by hooks of the pretrained layer."""
 
-    def __init__(self, columns: dict[str, Column], use: Used, *, lowest: bool):
+    def __init__(self, columns: dict[str, Column], use: Reading, *, lowest: bool):
         super().__init__(columns)
         self._use = use
         self._lowest = lowest
@@ -98,7 +100,7 @@ def _tensor(output: Any) -> torch.Tensor:
     return output[0] if isinstance(output, tuple) else output
 
 
-def add_columns(encoder: Encoder, tasks: Sequence[str], size: int, use: Used) -> None:
+def add_columns(encoder: Encoder, tasks: Sequence[str], size: int, use: Reading) -> None:
     """Put a column of every task beside the layers: copies of them, with laterals of ``size``.
 
     The task at place k (from 0) reads k + 1 columns: the pretrained one and those of k tasks.

@@ -5,28 +5,20 @@ feed-forward sub-layer adds to its input x and h = LN(f + x), an adapter adds A(
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
 
 from stream.models.bottleneck import Architecture, Bottleneck, Fresh, draw
 from stream.models.encoder import SubLayer
-
-
-class Used(Protocol):
-    """Which adapters are read now, the served task's last, and whether they are combined."""
-
-    names: list[str]
-    combined: bool
+from stream.models.use import Use
 
 
 class Composed(nn.Module):
     """A sub-layer's dropout with the adapters of every task behind it."""
 
-    def __init__(
-        self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], use: Used
-    ):
+    def __init__(self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], use: Use):
         super().__init__()
         self.dropout = place.dropout
         self.adapters = nn.ModuleDict({task: Bottleneck(architecture) for task in tasks})
@@ -95,9 +87,7 @@ class Attention(Fresh):
 class Fused(Composed):
     """f + the attention of f over what all adapters add."""
 
-    def __init__(
-        self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], use: Used
-    ):
+    def __init__(self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], use: Use):
         super().__init__(place, architecture, tasks, use)
         self.fusion = Attention(architecture.width)
 

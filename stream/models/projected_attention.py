@@ -5,7 +5,7 @@ V_D are one pair a task for all layers, the attention is a layer's own and has n
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,12 +13,7 @@ from torch.nn import functional
 
 from stream.models.bottleneck import Fresh, draw
 from stream.models.encoder import Encoder, SubLayer
-
-
-class Used(Protocol):
-    """Which task's modules are read now, the last one's."""
-
-    names: list[str]
+from stream.models.use import Use
 
 
 class Projections(Fresh):
@@ -73,7 +68,7 @@ class Pal(nn.Module):
 class ProjectedDropout(nn.Module):
     """The dropout before a layer's last LayerNorm, with every task's projected attention."""
 
-    def __init__(self, place: SubLayer, pals: Mapping[str, Pal], use: Used):
+    def __init__(self, place: SubLayer, pals: Mapping[str, Pal], use: Use):
         super().__init__()
         self.dropout = place.dropout
         self.pals = nn.ModuleDict(pals)
@@ -93,7 +88,7 @@ class ProjectedDropout(nn.Module):
         return self.dropout(hidden) + self.pals[self._use.names[-1]](h, mask)
 
 
-def add_pals(encoder: Encoder, tasks: Sequence[str], size: int, heads: int, use: Used) -> None:
+def add_pals(encoder: Encoder, tasks: Sequence[str], size: int, heads: int, use: Use) -> None:
     """Put projected attention of every task beside every layer."""
     projections = {task: Projections(encoder.width, size) for task in tasks}
     readers = {p.layer: p.reader for p in encoder.sublayers() if p.position == "attention"}
