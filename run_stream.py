@@ -7,6 +7,7 @@ one line, with exit code 2, before anything is written.
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import current_process
 from pathlib import Path
@@ -18,7 +19,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from rich.console import Console
 
-from stream import composition
+from stream import command_line, composition
 from stream.config import LOCK, LOG_NAME, RunConfig
 from stream.display import Display
 from stream.errors import IsolationError, TrainingDivergedError, UserError, require
@@ -86,10 +87,10 @@ def main(arguments: Sequence[str]) -> None:
     composition.register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
     try:
         arguments = _with_run_folder(arguments)
-        composition.check_command_line(CONF, arguments)
+        command_line.check_command_line(CONF, arguments)
     except UserError as error:
         _stop(_one_line(error), EXIT_USER)
-    sys.argv[1:] = composition.flags_first(arguments)
+    sys.argv[1:] = command_line.flags_first(arguments)
     # Jobs of a sweep that run in other processes import the program from here.
     paths = [str(CONF.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
@@ -99,6 +100,8 @@ def main(arguments: Sequence[str]) -> None:
         job()
     except OSError as error:  # the run folder cannot be made
         _stop(_one_line(error), EXIT_FAILED)
+    except BrokenProcessPool:  # joblib raises one of its own
+        _stop(f"a process of the sweep was killed (was there memory enough?); {rest}", EXIT_FAILED)
     except Interrupted as error:
         _stop(f"{error}; {rest}", 128 + error.signum)
     except KeyboardInterrupt:

@@ -55,8 +55,7 @@ TRIED_ON_MPNET = {name: GRIDS[name][1] for name in ("adapter64", "independent")}
 TRIED_ON_CPU = {
     "adapter64": (1e-3, 2e-3),
     "finetune": (2e-5, 5e-5),
-    "independent": (5e-5, 1e-4, 2e-4),
-    "adapter8": (2e-3, 4e-3),
+    "independent": (5e-5, 1e-4),
 }
 MAIN = ("adapter64", "finetune", "replay50", "replay500", "independent", "joint")
 SEQUENTIAL = ("finetune", "replay50", "replay500", "shared_adapter")

@@ -1,6 +1,5 @@
-"""From conf/ and the command line to a typed `RunConfig`; Hydra's complaints become one line."""
+"""From conf/ and overrides to a typed `RunConfig`; Hydra's complaints become one line."""
 
-import argparse
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,22 +11,15 @@ from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError
 
-from stream.config import LOCK, LOG_NAME, BackboneConfig, RunConfig
-from stream.errors import UserError, require, unknown
+from stream.config import BackboneConfig, RunConfig
+from stream.errors import UserError, unknown
 
 CONFIG_NAME = "config"
-# Hydra's own commands: nothing is run, so there is nothing to check.
-_SHOWS_ONLY = ("--help", "-h", "--hydra-help", "--version", "--cfg", "-c", "--info", "-i")
-_SHOWS_ONLY += ("--shell-completion", "-sc", "--experimental-rerun")
-_TAKES_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp")
-_TAKES_VALUE += ("--package", "-p", "--cfg", "-c")
 
 # Workers of a parallel sweep get both by importing this module. Their answers are cached in the
 # configuration, and Hydra hands that cache to every job: one token, one folder a sweep.
@@ -75,7 +67,7 @@ def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:
     Raises:
         UserError: values that this version does not understand.
     """
-    with _complaints():
+    with complaints():
         schema = OmegaConf.structured(RunConfig)
         for group, chosen in groups.items():
             schema[group] = OmegaConf.structured(chosen)
@@ -89,7 +81,7 @@ def compose_run(folder: Path, overrides: Sequence[str]) -> tuple[RunConfig, Path
     Raises:
         UserError: an unknown name, option or value, with the valid choices.
     """
-    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), _complaints():
+    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), complaints():
         composed = compose(CONFIG_NAME, list(overrides), return_hydra_config=True)
         HydraConfig.instance().set_config(composed)
         run_folder = Path(composed.hydra.run.dir)
@@ -111,107 +103,11 @@ def _refuse_additions(node: DictConfig, path: str = "") -> None:
             _refuse_additions(node[key], f"{name}.")
 
 
-def check_command_line(folder: Path, arguments: Sequence[str]) -> None:
-    """Refuse a command line that cannot run, before anything is written.
-
-    In a multirun, every value of every sweep is tried once.
-
-    Raises:
-        UserError: what is wrong, with the valid choices.
-    """
-    if any(a.startswith(flag) for a in arguments for flag in _SHOWS_ONLY if a.startswith("-")):
-        return
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--multirun", "-m", action="store_true")
-    parser.add_argument("--config-dir", "-cd")
-    known, rest = parser.parse_known_args(list(arguments))
-    texts = [text for text in rest if not text.startswith("-")]
-    if known.config_dir is not None:
-        extra = Path(known.config_dir).expanduser()
-        require(extra.is_dir(), f"--config-dir {known.config_dir}: no such folder")
-        texts.append(f"hydra.searchpath=['file://{extra.resolve()}']")
-    with _complaints():
-        overrides = OverridesParser.create().parse_overrides(texts)
-    sweeps = [override for override in overrides if override.is_sweep_override()]
-    require(
-        known.multirun or not sweeps,
-        "several values in " + ", ".join(str(o.input_line) for o in sweeps) + " need -m (multirun)",
-    )
-    trials = list(_trials(overrides))
-    if known.multirun:
-        _refuse_swept_presets(folder, overrides)
-        trials += [[*trials[0], preset] for preset in _preset_values(folder, trials[0])]
-    for chosen in trials:
-        config, run_folder = compose_run(folder, chosen)
-        require(
-            known.multirun or config.sweep is None,
-            f"sweep={config.sweep} has no effect without -m (multirun)",
-        )
-        require(
-            known.multirun or config.resume is not None or not _has_files(run_folder),
-            f"the run folder {run_folder} is not empty; choose another hydra.run.dir",
-        )
-
-
-def flags_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with flags before overrides: Hydra's parser does not take them mixed."""
-    flags, overrides = [], []
-    takes_value = False
-    for argument in arguments:
-        if argument.startswith("-") or takes_value:
-            flags.append(argument)
-        else:
-            overrides.append(argument)
-        takes_value = argument in _TAKES_VALUE
-    return [*flags, *overrides]
-
-
-def _trials(overrides: Sequence[Override]) -> Iterator[list[str]]:
-    """Yield overrides without sweeps, so that each value of each sweep is in one of them."""
-    values = [_values(override) for override in overrides]
-    yield [choices[0] for choices in values]
-    for position, choices in enumerate(values):
-        for choice in choices[1:]:
-            yield [choice if i == position else v[0] for i, v in enumerate(values)]
-
-
-def _preset_values(folder: Path, overrides: Sequence[str]) -> Iterator[str]:
-    """Yield an override for every value that the composition itself sweeps (a preset's)."""
-    given = {text.partition("=")[0] for text in overrides}
-    for key, values in _preset_sweeps(folder, overrides).items():
-        if key not in given:
-            (override,) = OverridesParser.create().parse_overrides([f"{key}={values}"])
-            yield from _values(override)
-
-
-def _preset_sweeps(folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the settings that the composition itself sweeps, each with its values."""
-    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), _complaints():
+def preset_sweeps(folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that the composition itself sweeps (a preset's), with their values."""
+    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), complaints():
         composed = compose(CONFIG_NAME, list(overrides), return_hydra_config=True)
     return dict(composed.hydra.sweeper.params or {})
-
-
-def _refuse_swept_presets(folder: Path, overrides: Sequence[Override]) -> None:
-    """Refuse presets that sweep by themselves among several: Hydra would drop what they sweep."""
-    fixed = [str(o.input_line) for o in overrides if not o.is_sweep_override()]
-    several = [o for o in overrides if o.key_or_group == "experiment" and o.is_sweep_override()]
-    for value in (value for override in several for value in _values(override)):
-        lost = ", ".join(_preset_sweeps(folder, [*fixed, value]))
-        require(not lost, f"{value} sweeps {lost} by itself; give it a sweep of its own")
-
-
-def _values(override: Override) -> list[str]:
-    """Return an override once for each of its values."""
-    if not override.is_sweep_override():
-        assert override.input_line is not None
-        return [override.input_line]
-    with _complaints():
-        return [f"{override.get_key_element()}={v}" for v in override.sweep_string_iterator()]
-
-
-def _has_files(folder: Path) -> bool:
-    """Whether something is in the folder, apart from the scraps of a run killed at its start."""
-    return folder.is_dir() and any(path.name not in (LOCK, LOG_NAME) for path in folder.iterdir())
 
 
 def _members(group: str) -> list[str]:
@@ -221,7 +117,7 @@ def _members(group: str) -> list[str]:
 
 
 @contextmanager
-def _complaints() -> Iterator[None]:
+def complaints() -> Iterator[None]:
     """Turn what Hydra and OmegaConf raise into one `UserError` with the nearest valid choice."""
     try:
         yield

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stream.composition import check_command_line, compose_run
+from stream.command_line import check_command_line
+from stream.composition import compose_run
 from stream.config import RunConfig
 from stream.errors import UserError
 from stream.learners import LEARNERS
@@ -128,6 +129,8 @@ def test_orders() -> None:
         (["-m", "learner.size=8,0"], "learner.size must be at least 1, got 0"),
         (["-m", "experiment=smoke,fig4_sizes"], "fig4_sizes sweeps learner.size, seed by itself"),
         (["--config-dir", "/no/such/folder"], "no such folder"),
+        (["-cd", str(CONF), "learner=finetun"], "Did you mean 'finetune'"),
+        (["-m", "learner=adapter", "--cfg", "job"], "--multirun and --cfg exclude each other"),
         (["training.warmup=1.5"], "training.warmup must be in"),
     ],
 )
@@ -151,6 +154,10 @@ def test_right_command_lines_pass() -> None:
         CONF, ["task=[sst2,cola,rte]", "learner.size=8", "order=random", "order_seed=3"]
     )
     check_command_line(CONF, ["learner=replay", "learner.budget=all", "learner.sampling=annealed"])
+    # What Hydra answers without a run is not ours to check.
+    check_command_line(CONF, ["--cfg", "job", "data=files"])
+    check_command_line(CONF, ["data=files", "--info"])
+    check_command_line(CONF, ["-h"])
 
 
 def test_own_tasks_come_from_another_folder(tmp_path: Path) -> None:

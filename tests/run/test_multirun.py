@@ -1,6 +1,7 @@
 """Sweeps: jobs of one sweep fail, finish and are skipped apart from each other."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -21,6 +22,12 @@ def state(folder: Path) -> dict[str, str]:
     """The status of every job's results.json, by the name of its folder."""
     paths = folder.glob("runs/sweeps/s/*/results.json")
     return {p.parent.name: json.loads(p.read_text())["status"] for p in sorted(paths)}
+
+
+def workers_of(parent: int) -> list[int]:
+    """The processes in which joblib runs the jobs of a sweep."""
+    asked = ["pgrep", "-P", str(parent), "-f", "loky.backend.popen"]
+    return [int(line) for line in subprocess.check_output(asked, text=True).split()]
 
 
 def wandb_states(folder: Path) -> dict[str, dict[str, Any]]:
@@ -98,6 +105,29 @@ def test_jobs_in_other_processes(tmp_path: Path, launcher: str) -> None:
     assert code == 1
     assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 1 failed" in out
     assert state(tmp_path) == {"0-adapter-s0": "complete", "1-adapter-s0": "partial"}
+
+
+def test_a_killed_process_of_a_sweep_is_one_line(tmp_path: Path) -> None:
+    if find_spec("hydra_plugins.hydra_joblib_launcher") is None:
+        pytest.skip("hydra_joblib_launcher is not installed")
+    given = ("task=[stsb]", "seed=1,2", "training.epochs=2000", "hydra/launcher=joblib")
+    process = start(tmp_path, *SWEEP, *given)
+    try:
+        begun = tmp_path / "runs/sweeps/s/0-adapter-s1/checkpoint"
+        deadline = time.monotonic() + 120
+        while not begun.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for worker in workers_of(process.pid):
+            os.kill(worker, signal.SIGKILL)
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    assert err.splitlines()[-1] == (
+        "error: a process of the sweep was killed (was there memory enough?); "
+        "the next start goes on from here"
+    )
 
 
 def test_an_unexpected_error_leaves_its_traceback_in_the_log(tmp_path: Path) -> None:
