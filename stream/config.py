@@ -136,12 +136,9 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Refuse values outside their range."""
-        for name, least in (
-            ("epochs", 1),
-            ("min_steps", 0),
-            ("batch_size", 1),
-            ("weight_decay", 0),
-        ):
+        choose("training.engine", self.engine, ("auto", "eager", "captured"))
+        least_of = {"epochs": 1, "min_steps": 0, "batch_size": 1, "weight_decay": 0}
+        for name, least in least_of.items():
             value = getattr(self, name)
             require(value >= least, f"training.{name} must be at least {least}, got {value}")
         require(0 <= self.warmup < 1, f"training.warmup must be in [0, 1), got {self.warmup}")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import nn
 
-from stream.errors import choose, first_line, require
+from stream.errors import first_line, require
 from stream.models.half import copy_all
 from stream.models.heads import Head, TaskModel
 from stream.schedule import Optimized, optimizer_for
@@ -23,7 +23,6 @@ from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 
 LOG = logging.getLogger(__name__)
-ENGINES = ("auto", "eager", "captured")
 WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # tokens; a GPU hardly feels the difference
 
 Compute = Callable[[Batch], torch.Tensor]
@@ -233,16 +232,15 @@ def pick_engine(
     """Return the engine: ``auto`` captures where it can.
 
     Args:
-        wanted: one of `ENGINES`.
+        wanted: ``auto``, ``eager`` or ``captured``.
         learner: the learner, whose hooks may forbid to capture.
         device: where it learns.
         batch_size: rows of a whole batch.
         counting: operations are counted, which needs every kernel to be seen.
 
     Raises:
-        UserError: an engine that there is not, or ``captured`` where it cannot be.
+        UserError: ``captured`` where it cannot be.
     """
-    choose("training.engine", wanted, ENGINES)
     why = ""
     if device.type != "cuda":
         why = "graphs need a CUDA device"

@@ -132,6 +132,7 @@ def test_orders() -> None:
         (["-cd", str(CONF), "learner=finetun"], "Did you mean 'finetune'"),
         (["-m", "learner=adapter", "--cfg", "job"], "--multirun and --cfg exclude each other"),
         (["training.warmup=1.5"], "training.warmup must be in"),
+        (["training.engine=capture"], "Did you mean 'captured'"),
     ],
 )
 def test_mistakes_get_one_clear_line(arguments: list[str], message: str) -> None:
