@@ -20,7 +20,7 @@ from analysis.collect import Run  # noqa: E402
 from analysis.figures import TOGETHER  # noqa: E402
 from analysis.report import write_report  # noqa: E402
 from benchmarks.evidence_paper import GLUE, GLUE_CLASSES, LARGE, PAPER  # noqa: E402
-from benchmarks.evidence_plan import SIZES, jobs  # noqa: E402
+from benchmarks.evidence_plan import SIZES, TRIED_ON_CPU, jobs  # noqa: E402
 from benchmarks.evidence_records import Records, identical_of, last_row  # noqa: E402
 from benchmarks.tables import spread, table  # noqa: E402
 from stream.plots import save  # noqa: E402
@@ -40,28 +40,33 @@ NAMES = {
 }
 
 
+COLUMNS = "learner,score at the end,right after learning,forgetting,bit-identical,parameters,seeds"
+
+
+def measured(records: Records, group: str, learner: str) -> Sequence[str]:
+    """Return a learner's line of `COLUMNS`."""
+    runs, name = records.seeds(group, learner), NAMES.get(learner, f"`{learner}`")
+    if not runs:
+        return name, *["not run"] * 6
+    metrics = [
+        spread([run["metrics"][key] for run in runs])
+        for key in ("average_score", "learning_score", "forgetting")
+    ]
+    memory = identical_of([run["memory"]["tasks_identical"] for run in runs])
+    return name, *metrics, memory, f"{runs[0]['ledger']['total_multiple']:.2f} x", str(len(runs))
+
+
 def headline(records: Records) -> str:
     """Return every learner over the stream."""
+    lines = [measured(records, "given", learner) for learner in ORDER]
+    chosen = best_sizes(records)
+    return table(COLUMNS, iter([*lines, *([chosen] if chosen else [])]))
 
-    def lines() -> Iterator[Sequence[str]]:
-        for learner in ORDER:
-            runs = records.seeds("given", learner)
-            name = NAMES.get(learner, f"`{learner}`")
-            if not runs:
-                yield name, *["not run"] * 6
-                continue
-            metrics = [
-                spread([run["metrics"][key] for run in runs])
-                for key in ("average_score", "learning_score", "forgetting")
-            ]
-            memory = identical_of([run["memory"]["tasks_identical"] for run in runs])
-            total = f"{runs[0]['ledger']['total_multiple']:.2f} x"
-            yield name, *metrics, memory, total, str(len(runs))
-        if chosen := best_sizes(records):
-            yield chosen
 
-    header = "learner,score at the end,right after learning,forgetting,bit-identical,parameters,"
-    return table(f"{header}seeds", lines())
+def large(records: Records) -> str:
+    """Return the short comparison with an encoder of the paper's size."""
+    learners = [learner for learner in ORDER if learner in TRIED_ON_CPU]
+    return table(COLUMNS, (measured(records, "mpnet_short", learner) for learner in learners))
 
 
 def best_sizes(records: Records) -> Sequence[str] | None:
@@ -88,8 +93,8 @@ def best_sizes(records: Records) -> Sequence[str] | None:
         totals.append(1 + sum(row["trained_parameters"] for row in rows) / base)
     if not ends:
         return None
-    measured = spread(ends), spread(firsts), spread(lost), identical_of(identical)
-    return "`adapter`, size by validation", *measured, f"{mean(totals):.2f} x", str(len(ends))
+    shown = spread(ends), spread(firsts), spread(lost), identical_of(identical)
+    return "`adapter`, size by validation", *shown, f"{mean(totals):.2f} x", str(len(ends))
 
 
 def by_task(records: Records, tasks: Sequence[str], source: dict[str, tuple[float, float]]) -> str:
@@ -165,7 +170,7 @@ def missing(records: Records) -> str:
 
 
 TABLES: dict[str, Callable[[Records], str]] = {
-    f.__name__: f for f in (headline, glue, extra, sizes, orders, missing)
+    f.__name__: f for f in (headline, large, glue, extra, sizes, orders, missing)
 }
 
 

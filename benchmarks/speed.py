@@ -131,7 +131,7 @@ def ways_of(config: RunConfig, tasks: Sequence[Task], only: str | None) -> list[
     cuda = pick_device(config.device).type == "cuda"
     ways = []
     for name, (engine, precision) in OURS.items():
-        if cuda or (engine, precision) == ("eager", "float32"):
+        if cuda or engine == "eager":
             ways.append(Way(name, lambda e=engine, p=precision: ours(config, e, p)))
     for name, rival in RIVALS.items():
         if find_spec(LIBRARIES[name]) is None:
