@@ -113,7 +113,7 @@ def tune(given: argparse.Namespace, machine: Machine) -> None:
         code, wall = machine.run(command, given.work / "tune" / f"{name}.log")
         if code != 0:
             return f"{name}: exit code {code}"
-        metrics = json.loads((folder / "results.json").read_text(encoding="utf-8"))["metrics"]
+        metrics = read(folder / "results.json")["metrics"]
         scores = {key: metrics[key] for key in ("average_score", "learning_score")}
         facts = {"search": search, "learner": learner, "rate": rate, **scores}
         line = json.dumps({**facts, "settings": " ".join(chosen), "wall_s": round(wall, 1)})

@@ -115,5 +115,6 @@ def settings(job: Job, rate: float | None) -> list[str]:
     learner = FIXED[job.learner] if rate is None else f"{GRIDS[job.learner][0]} learner.lr={rate}"
     # Every cell of the fixed-size adapters is measured; of other isolated ones the last row again.
     others = job.learner in ISOLATED and job.learner != "adapter64"
-    reuse = "evaluation.reuse=verify" if others and job.group != "mpnet_short" else ""
-    return f"{learner} seed={job.seed} {GROUPS[job.group]} {reuse} {COMMON}".split()
+    group = GROUPS[job.group]
+    reuse = "evaluation.reuse=verify" if others and "evaluation.reuse" not in group else ""
+    return f"{learner} seed={job.seed} {group} {reuse} {COMMON}".split()

@@ -60,7 +60,7 @@ def headline(records: Records) -> str:
     """Return every learner over the stream."""
     lines = [measured(records, "given", learner) for learner in ORDER]
     chosen = best_sizes(records)
-    return table(COLUMNS, iter([*lines, *([chosen] if chosen else [])]))
+    return table(COLUMNS, [*lines, *([chosen] if chosen else [])])
 
 
 def large(records: Records) -> str:

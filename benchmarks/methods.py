@@ -99,10 +99,7 @@ def _run(job: Job, split: str, given: Sequence[str]) -> dict[str, Any]:
 
 def done(path: Path) -> dict[Job, dict[str, Any]]:
     """Return the runs of a file."""
-    runs = {}
-    for run in read_lines(path):
-        runs[run["method"], tuple(run["chosen"]), run["seed"]] = run
-    return runs
+    return {(run["method"], tuple(run["chosen"]), run["seed"]): run for run in read_lines(path)}
 
 
 def execute(

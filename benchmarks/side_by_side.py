@@ -21,11 +21,8 @@ from torch.nn import functional
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.in_process import composed  # noqa: E402
 from stream.assembly import assemble  # noqa: E402
-from stream.composition import compose_run, register  # noqa: E402
-from stream.learners import LEARNERS  # noqa: E402
-from stream.tasks.sequence import DATA  # noqa: E402
-from stream.tracking import TRACKERS  # noqa: E402
 
 BATCH, OUTPUTS = 32, 32
 MIXED = (16, 16, 32, 32, 48, 48, 64, 128)
@@ -36,9 +33,7 @@ class Bench:
     """Steps of one shape, on one encoder."""
 
     def __init__(self, settings: Sequence[str]):
-        config, _ = compose_run(
-            ROOT / "conf", ["tracking=none", "task=[sst2]", "limits.train=64", *settings]
-        )
+        config = composed(["task=[sst2]", "limits.train=64", *settings])
         parts = assemble(config)
         learner, self._device = parts.learner, parts.device
         learner.begin_task(parts.tasks[0])
@@ -124,7 +119,6 @@ def _adam(
 
 def main(settings: Sequence[str]) -> None:
     """Print the table."""
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
     bench = Bench(settings)
     alone = {width: bench.seconds(bench.step(1, BATCH, width)) for width in sorted(set(MIXED))}
     print(

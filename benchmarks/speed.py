@@ -25,23 +25,20 @@ import torch
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.in_process import composed  # noqa: E402
 from benchmarks.speed_rivals import LIBRARIES, RIVALS  # noqa: E402
 from stream.assembly import assemble, pick_device, pick_precision  # noqa: E402
-from stream.composition import compose_run, register  # noqa: E402
 from stream.config import RunConfig  # noqa: E402
 from stream.engine import pick_engine  # noqa: E402
 from stream.evaluation import logits_of  # noqa: E402
-from stream.learners import LEARNERS  # noqa: E402
 from stream.locate import locate  # noqa: E402
-from stream.tasks.sequence import DATA  # noqa: E402
 from stream.tasks.task import Task  # noqa: E402
-from stream.tracking import TRACKERS  # noqa: E402
 from stream.training import fit  # noqa: E402
 
 if TYPE_CHECKING:
     from stream.learners.base import Learner
 
-DEFAULTS = ("tracking=none", "task=[sst2,cola,rte,crowdflower_airline]", "limits.train=1000")
+DEFAULTS = ("task=[sst2,cola,rte,crowdflower_airline]", "limits.train=1000")
 OURS = {
     "eager, float32": ("eager", "float32"),
     "eager, bf16": ("eager", "bf16"),
@@ -148,8 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", help="parts of names of ways, apart by |")
     parser.add_argument("settings", nargs="*", help="as for run_stream.py")
     given = parser.parse_args(arguments)
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
-    config, _ = compose_run(ROOT / "conf", [*DEFAULTS, *given.settings])
+    config = composed([*DEFAULTS, *given.settings])
     tasks = assemble(config).tasks
     work = [config.learner.workload(task, config.training) for task in tasks]
     steps, device = sum(w.steps for w in work), pick_device(config.device)

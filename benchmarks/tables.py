@@ -1,7 +1,7 @@
 """What scripts that run many streams share: lines of JSON, and numbers in Markdown."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -20,7 +20,7 @@ def spread(values: Sequence[float]) -> str:
     return f"{mean(points):.1f}{tail}" if points else "not run"
 
 
-def table(header: str, lines: Iterator[Sequence[str]]) -> str:
+def table(header: str, lines: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown; ``header`` has its columns apart by commas."""
     names = header.split(",")
     rows = [names, ["---"] * len(names), *lines]

@@ -14,8 +14,8 @@ from stream.errors import require
 _COMMANDS = ("run", "multirun", "cfg", "info", "shell_completion")
 """Hydra does one of these at a time."""
 _RUNS_NOTHING = ("cfg", "info", "shell_completion", "help", "hydra_help", "version")
-_TAKES_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp")
-_TAKES_VALUE += ("--package", "-p", "--cfg", "-c")
+_WITH_VALUE = (("--config-dir", "-cd"), ("--config-name", "-cn"), ("--config-path", "-cp"))
+_WITH_VALUE += (("--cfg", "-c"), ("--package", "-p"))
 
 
 def check_command_line(folder: Path, arguments: Sequence[str]) -> None:
@@ -52,7 +52,7 @@ def flags_first(arguments: Sequence[str]) -> list[str]:
             flags.append(argument)
         else:
             overrides.append(argument)
-        takes_value = argument in _TAKES_VALUE
+        takes_value = any(argument in names for names in _WITH_VALUE)
     return [*flags, *overrides]
 
 
@@ -63,11 +63,9 @@ def _flags() -> argparse.ArgumentParser:
         parser.add_argument(*names, action="store_true")
     for names in (("--help", "-h"), ("--hydra-help",), ("--version",)):
         parser.add_argument(*names, action="store_true")
-    for names in (("--cfg", "-c"), ("--info", "-i")):
-        parser.add_argument(*names, nargs="?", const="all")
-    for names in (("--config-dir", "-cd"), ("--config-name", "-cn"), ("--config-path", "-cp")):
+    for names in (*_WITH_VALUE, ("--experimental-rerun",)):
         parser.add_argument(*names)
-    parser.add_argument("--experimental-rerun")
+    parser.add_argument("--info", "-i", nargs="?", const="all")
     return parser
 
 
