@@ -5,9 +5,9 @@ python -m benchmarks.evidence tune --out results/houlsby26 --work DIR --gpus 2 -
 python -m benchmarks.evidence run  --out results/houlsby26 --work DIR --gpus 2 --workers 16 DATA
 ``tune`` tries every learning rate of `evidence_plan.GRIDS` once and notes it in OUT/tune.jsonl;
 ``run`` runs `evidence_plan.jobs` with the best ones. Run folders lie in DIR; a record without
-weights goes to OUT. What is there is not run again; what a limit of time (``--until``) stopped
-goes on from where it was. ``--mpnet`` is the folder of that encoder; without it its runs are
-left out.
+weights goes to OUT. What is there is not run again, unless another rate is the best one now; what
+a limit of time (``--until``) stopped goes on from where it was. ``--mpnet`` is the folder of that
+encoder; without it its runs are left out.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import Queue
@@ -41,6 +41,7 @@ from benchmarks.tables import read_lines  # noqa: E402
 from stream.durable import write_json  # noqa: E402
 
 PROGRAM = (sys.executable, str(ROOT / "run_stream.py"))
+COMMAND = ("python", "run_stream.py")  # as a record says it
 
 
 class Machine:
@@ -133,25 +134,29 @@ def best_rates(path: Path) -> dict[tuple[str, str], float]:
     return {(line["search"], line["learner"]): line["rate"] for line in lines}
 
 
-def rate_of(job: Job, rates: Mapping[tuple[str, str], float]) -> float | None:
-    """Return a job's learning rate; on the large encoder MiniLM's where none was tried."""
-    return rates.get((job.search, job.learner), rates.get(("minilm", job.learner)))
-
-
 def run(given: argparse.Namespace, machine: Machine) -> None:
     """Run what is missing of the plan."""
     rates = best_rates(given.out / "tune.jsonl")
-    wanted = [j for j in jobs() if j.learner in FIXED or rate_of(j, rates) is not None]
-    wanted = [j for j in wanted if j.search == "minilm" or given.mpnet]
-    wanted = [j for j in wanted if given.only.search(f"{j.group}/{j.name}")]
-    missing = [j for j in wanted if not (given.out / j.group / j.name / "results.json").exists()]
-    work = [lambda j=job: one(given, machine, j, rate_of(j, rates)) for job in missing]
+    wanted = [(job, rates.get((job.search, job.learner))) for job in jobs()]
+    wanted = [(job, rate) for job, rate in wanted if rate is not None or job.learner in FIXED]
+    wanted = [(job, rate) for job, rate in wanted if job.search == "minilm" or given.mpnet]
+    wanted = [(j, rate) for j, rate in wanted if given.only.search(f"{j.group}/{j.name}")]
+    missing = [(job, rate) for job, rate in wanted if not is_kept(given.out, job, rate)]
+    work = [lambda j=job, r=rate: one(given, machine, j, r) for job, rate in missing]
     machine.run_all(work, given.workers)
+
+
+def is_kept(out: Path, job: Job, rate: float | None) -> bool:
+    """Return whether there is a record of a job with this learning rate."""
+    planned = shlex.join([*COMMAND, *settings(job, rate)])
+    facts = read(out / job.group / job.name / "run.json")
+    return bool(facts) and f"{facts['command']} ".startswith(f"{planned} ")
 
 
 def one(given: argparse.Namespace, machine: Machine, job: Job, rate: float | None) -> str:
     """Start a run, or go on with it; when it is complete, keep its record."""
-    folder, kept = given.work / job.group / job.name, given.out / job.group / job.name
+    kept = given.out / job.group / job.name
+    folder = given.work / job.group / job.name / str(rate) / "run"
     folder.parent.mkdir(parents=True, exist_ok=True)
     record, name = folder.with_suffix(".json"), f"{job.group}/{job.name}"
     chosen = [*settings(job, rate), *where(job.search, given)]
@@ -160,7 +165,7 @@ def one(given: argparse.Namespace, machine: Machine, job: Job, rate: float | Non
         how = [f"resume={folder}"] if results else [*chosen, f"hydra.run.dir={folder}"]
         code, wall = machine.run([*PROGRAM, *how], folder.with_suffix(".log"))
         if wall:
-            facts = {"command": shlex.join(["python", "run_stream.py", *chosen])}
+            facts = {"command": shlex.join([*COMMAND, *chosen])}
             walls = [*read(record).get("wall_s", []), round(wall, 1)]
             facts |= {"wall_s": walls, "machine": machine_name()}
             record.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
@@ -168,11 +173,11 @@ def one(given: argparse.Namespace, machine: Machine, job: Job, rate: float | Non
             return f"{name}: exit code {code} after {wall:.0f} s"
         results = read(folder / "results.json")
     kept.mkdir(parents=True, exist_ok=True)
-    (kept / "run.json").write_bytes(record.read_bytes())
     if problem := after(machine, job, folder, kept):
         return f"{name}: {problem}"
     results["losses"] = {}  # of every step: nine tenths of the file
     write_json(kept / "results.json", results)
+    (kept / "run.json").write_bytes(record.read_bytes())  # last: it says that the rest is there
     return f"{name}: {100 * results['metrics']['average_score']:.1f}"
 
 

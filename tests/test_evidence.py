@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.evidence import Machine, best_rates, rate_of
+from benchmarks.evidence import Machine, best_rates, is_kept
 from benchmarks.evidence_plan import GRIDS, Job, jobs, settings, trials
 from benchmarks.evidence_records import Records
 from benchmarks.evidence_table import best_sizes, fill, headline
@@ -101,10 +101,18 @@ def test_the_best_rate_is_that_of_the_highest_validation_score() -> None:
         mine = [line for line in lines if (line["search"], line["learner"]) == ("minilm", learner)]
         best = max(mine, key=lambda line: line["average_score"])
         assert best_rates(RESULTS / "tune.jsonl")["minilm", learner] == best["rate"]
-    rates = {("minilm", "finetune"): 1.0, ("mpnet", "finetune"): 2.0}
-    assert rate_of(Job("mpnet", "finetune", 1), rates) == 2.0
-    assert rate_of(Job("mpnet", "finetune", 1), {("minilm", "finetune"): 1.0}) == 1.0
-    assert rate_of(Job("given", "lwf", 1), rates) is None
+
+
+def test_every_record_is_of_the_best_rate() -> None:
+    rates = best_rates(RESULTS / "tune.jsonl")
+    found = {str(file.parent.relative_to(RESULTS)) for file in RESULTS.glob("*/*/run.json")}
+    planned = {f"{job.group}/{job.name}": job for job in jobs()}
+    assert found <= planned.keys()
+    for name in found:
+        job = planned[name]
+        assert is_kept(RESULTS, job, rates.get((job.search, job.learner))), name
+        if job.learner in GRIDS:
+            assert not is_kept(RESULTS, job, 0.123), name
 
 
 def test_a_command_is_stopped_when_time_is_up(tmp_path: Path) -> None:
