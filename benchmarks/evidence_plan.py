@@ -64,7 +64,6 @@ TRIED_ON_CPU = {
     "independent": (5e-5, 1e-4),
 }
 MAIN = ("adapter64", "finetune", "replay50", "replay500", "independent", "joint")
-SEQUENTIAL = ("finetune", "replay50", "replay500", "shared_adapter")
 
 
 @dataclass(frozen=True)
@@ -96,10 +95,10 @@ def jobs() -> Iterator[Job]:
     for learner in ("adapter8", "adapter256"):
         yield from (Job("given", learner, seed) for seed in seeds)
     yield Job("again", "frozen", 1)
-    for seed in seeds:
-        yield from (Job("random", learner, seed) for learner in (*SEQUENTIAL, "adapter64"))
     for learner in ("lwf", "lora"):
         yield from (Job("given", learner, seed) for seed in seeds)
+    for learner in ("adapter64", "finetune", "replay50", "shared_adapter", "replay500"):
+        yield from (Job("random", learner, seed) for seed in seeds)
 
 
 def trials() -> Iterator[tuple[str, str, float]]:

@@ -169,6 +169,8 @@ class Captured:
 
     def _capture(self, compute: Compute, inputs: Batch, sizes: Shape) -> "_Graph | None":
         """Capture the step; nothing is learned. None where something in it refuses."""
+        # To begin resets where the masks of graphs start, which a step that still runs may read.
+        self._stream.wait_stream(torch.cuda.current_stream())
         if sizes not in self._warm:
             self._warm.add(sizes)
             self._warm_up(compute, inputs)
@@ -191,7 +193,6 @@ class Captured:
         learned = [*self._trained, *chain.from_iterable(states)]
         before = [tensor.detach().clone() for tensor in learned]
         random = torch.cuda.get_rng_state()
-        self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             compute(batch)
             copy_all(learned, before)

@@ -99,6 +99,23 @@ def test_captured_steps_learn_what_eager_ones_do(make: Callable[[], Learner]) ->
 
 
 @cuda
+def test_a_capture_waits_for_the_step_before() -> None:
+    """A graph of the second task is captured while a slow step of another width still runs."""
+
+    class Slow(Adapter):
+        static_steps: ClassVar[bool] = True
+
+        def loss(self, batch: Batch) -> torch.Tensor:
+            torch.cuda._sleep(30_000_000)  # cycles
+            return super().loss(batch)
+
+    _, expected = learned(Adapter, tasks(), "eager")
+    _, found = learned(Slow, tasks(), "captured")
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
+
+
+@cuda
 @pytest.mark.parametrize("make", [Adapter, Finetune, Joint, Ewc, Lwf, Replay])
 def test_in_bf16_they_learn_the_same_but_for_rounding(make: Callable[[], Learner]) -> None:
     """Whole batches, those filled up at the end of an epoch, other tasks' and remembered rows."""
