@@ -1,7 +1,7 @@
 """The captured step against the eager one; on a GPU. What can be told without one is told here."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import pytest
@@ -21,7 +21,8 @@ from stream.learners.lwf import Lwf
 from stream.learners.replay import Replay
 from stream.models.encoder import Encoder
 from stream.models.heads import Head, TaskModel
-from stream.tasks.batches import Batch
+from stream.schedule import Epoch
+from stream.tasks.batches import Batch, training_rows
 from stream.tasks.task import Task
 from stream.training import fit
 from stream.training_state import TrainingState, capture, load_tensors
@@ -100,17 +101,26 @@ def test_captured_steps_learn_what_eager_ones_do(make: Callable[[], Learner]) ->
 
 @cuda
 def test_a_capture_waits_for_the_step_before() -> None:
-    """A graph of the second task is captured while a slow step of another width still runs."""
+    """It resets where dropout masks start, also for a step of another width that still runs."""
 
     class Slow(Adapter):
         static_steps: ClassVar[bool] = True
+
+        def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
+            for number, batch in enumerate(super().training_batches(task, epoch)):
+                if number == 2:  # so that this one runs when the next one is captured
+                    torch.cuda.synchronize()
+                yield batch
 
         def loss(self, batch: Batch) -> torch.Tensor:
             torch.cuda._sleep(30_000_000)  # cycles
             return super().loss(batch)
 
-    _, expected = learned(Adapter, tasks(), "eager")
-    _, found = learned(Slow, tasks(), "captured")
+    chosen = [made_task("a", rows=48), made_task("h", rows=48)]
+    rows = training_rows(chosen[1], TRAINING.batch_size, 0, 0)
+    assert [chosen[1].split("train").lengths[r].max() > 8 for r in rows[:4]] == [0, 0, 0, 1]
+    _, expected = learned(Adapter, chosen, "eager")
+    _, found = learned(Slow, chosen, "captured")
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
 
