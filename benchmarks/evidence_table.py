@@ -7,6 +7,7 @@ report to DIR, the list of runs to RESULTS/README.md, and into every FILE.md the
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -56,23 +57,30 @@ def measured(records: Records, group: str, learner: str) -> Sequence[str]:
     return name, *metrics, memory, f"{runs[0]['ledger']['total_multiple']:.2f} x", str(len(runs))
 
 
+def best_first(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines of `COLUMNS` as a table, the highest score at the end first."""
+
+    def place(line: Sequence[str]) -> float:
+        return math.inf if line[1] == "not run" else -float(line[1].split()[0])
+
+    return table(COLUMNS, sorted(lines, key=place))
+
+
 def headline(records: Records) -> str:
     """Return every learner over the stream."""
     lines = [measured(records, "given", learner) for learner in ORDER]
     chosen = best_sizes(records)
-    return table(COLUMNS, [*lines, *([chosen] if chosen else [])])
+    return best_first([*lines, *([chosen] if chosen else [])])
 
 
 def large(records: Records) -> str:
     """Return the comparison with an encoder of the paper's size."""
-    learners = [learner for learner in ORDER if learner in TRIED_ON_MPNET]
-    return table(COLUMNS, (measured(records, "mpnet", learner) for learner in learners))
+    return best_first([measured(records, "mpnet", learner) for learner in TRIED_ON_MPNET])
 
 
 def large_short(records: Records) -> str:
     """Return the one of few steps with that encoder."""
-    learners = [learner for learner in ORDER if learner in TRIED_ON_CPU]
-    return table(COLUMNS, (measured(records, "mpnet_short", learner) for learner in learners))
+    return best_first([measured(records, "mpnet_short", learner) for learner in TRIED_ON_CPU])
 
 
 def best_sizes(records: Records) -> Sequence[str] | None:
@@ -105,22 +113,27 @@ def best_sizes(records: Records) -> Sequence[str] | None:
 
 def by_task(records: Records, tasks: Sequence[str], source: dict[str, tuple[float, float]]) -> str:
     """Return tasks one by one, beside the paper's full fine-tuning and adapters."""
-    found = {
-        learner: [last_row(run) for run in records.seeds("given", learner)]
+    found = [
+        [last_row(run) for run in records.seeds(group, learner)]
+        for group in ("given", "mpnet")
         for learner in ("independent", "adapter64")
-    }
+    ]
     first = next(iter(records.runs.values()))
     titles = dict(zip(first["order"], first["titles"], strict=True))
 
     def lines() -> Iterator[Sequence[str]]:
         for task in tasks:
-            here = [spread([row[task] for row in rows]) for rows in found.values()]
+            here = [spread([row[task] for row in rows]) for rows in found]
             yield titles[task], *here, *map(str, source[task])
-        averages = [[mean(row[t] for t in tasks) for row in rows] for rows in found.values()]
+        averages = [[mean(row[t] for t in tasks) for row in rows] for rows in found]
         paper = (f"{mean(source[task][i] for task in tasks):.1f}" for i in range(2))
         yield "**mean**", *map(spread, averages), *paper
 
-    return table("task,`independent`,`adapter` 64,paper: full,paper: adapters", lines())
+    encoders = ("MiniLM", "MPNet")
+    names = (
+        f"{encoder}: {way}" for encoder in encoders for way in ("`independent`", "`adapter` 64")
+    )
+    return table(f"task,{','.join(names)},paper: full,paper: adapters", lines())
 
 
 def glue(records: Records) -> str:

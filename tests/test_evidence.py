@@ -55,6 +55,24 @@ def test_memory_is_in_the_digests() -> None:
         assert last == [row[i]["digest"] for i, row in enumerate(cells)], file
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("given/frozen-s1", "again/frozen-s1"),
+        ("given/adapter64-s1", "random/adapter64-s1"),
+        ("given/adapter64-s3", "random/adapter64-s3"),
+    ],
+)
+def test_the_same_run_again_or_in_another_order_has_the_same_logits(names: tuple[str, str]) -> None:
+    found = []
+    for name in names:
+        record = json.loads((RESULTS / name / "results.json").read_text(encoding="utf-8"))
+        digests = (cell["digest"] for cell in record["cells"][-1])
+        found.append(dict(zip(record["order"], digests, strict=True)))
+    assert len(found[0]) == 26
+    assert found[0] == found[1]
+
+
 def test_a_size_is_chosen_by_validation_rows(records: Records) -> None:
     line = best_sizes(records)
     assert line is not None
