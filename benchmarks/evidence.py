@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import Queue
@@ -136,14 +136,20 @@ def best_rates(path: Path) -> dict[tuple[str, str], float]:
 
 def run(given: argparse.Namespace, machine: Machine) -> None:
     """Run what is missing of the plan."""
-    rates = best_rates(given.out / "tune.jsonl")
-    wanted = [(job, rates.get((job.search, job.learner))) for job in jobs()]
-    wanted = [(job, rate) for job, rate in wanted if rate is not None or job.learner in FIXED]
-    wanted = [(job, rate) for job, rate in wanted if job.search == "minilm" or given.mpnet]
-    wanted = [(j, rate) for j, rate in wanted if given.only.search(f"{j.group}/{j.name}")]
-    missing = [(job, rate) for job, rate in wanted if not is_kept(given.out, job, rate)]
-    work = [lambda j=job, r=rate: one(given, machine, j, r) for job, rate in missing]
+    work = [lambda j=job, r=rate: one(given, machine, j, r) for job, rate in missing(given)]
     machine.run_all(work, given.workers)
+
+
+def missing(given: argparse.Namespace) -> Iterator[tuple[Job, float | None]]:
+    """Yield the jobs to run, each with its learning rate."""
+    rates = best_rates(given.out / "tune.jsonl")
+    for job in jobs():
+        rate = rates.get((job.search, job.learner))
+        is_tuned = rate is not None or job.learner in FIXED
+        has_encoder = job.search == "minilm" or given.mpnet
+        named = given.only.search(f"{job.group}/{job.name}")
+        if is_tuned and has_encoder and named and not is_kept(given.out, job, rate):
+            yield job, rate
 
 
 def is_kept(out: Path, job: Job, rate: float | None) -> bool:
