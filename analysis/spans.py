@@ -1,6 +1,6 @@
 """Figure 6 of Houlsby et al. 2019, left and centre: scores without the adapters of some layers.
 
-The one command of this package that serves a model again, so the one that needs torch.
+Serves a run again, so it needs torch, as `analysis.verify` does; the other commands do not.
 """
 
 import argparse

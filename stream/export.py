@@ -18,10 +18,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from stream.assembly import Parts, assemble
-from stream.config import GeneratedData
 from stream.durable import write_durably, write_json
 from stream.errors import UserError, first_line, require, understood, unknown
 from stream.fingerprint import Fingerprinter
+from stream.input_config import GeneratedData
 from stream.learners import LEARNERS
 from stream.learners.base import Learner
 from stream.reopen import Served, serve_run

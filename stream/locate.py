@@ -4,8 +4,8 @@ import importlib.util
 import os
 from pathlib import Path
 
-from stream.config import BackboneConfig
 from stream.errors import require
+from stream.input_config import BackboneConfig
 
 
 def cache_folder(configured: str | None) -> Path:

@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from stream.composition import restore
-from stream.config import LOCK, RunConfig
+from stream.config import FREE, LOCK, RunConfig
 from stream.errors import UserError, first_line, require, understood
 from stream.learners import LEARNERS
 from stream.results import FILE_NAME
 from stream.tasks.sequence import DATA
 from stream.tracking import TRACKERS
-
-# None of these changes a score, so they may differ between two parts of a run.
-FREE = ("sweep", "tracking", "device", "cache", "checkpoint", "experiment", "resume", "probe")
 
 
 def read_record(path: Path) -> dict[str, Any]:

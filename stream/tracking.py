@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from stream.config import FREE
 from stream.errors import choose, first_line
 from stream.metrics import summarize
 
@@ -226,12 +227,12 @@ def as_of(results: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def group_name(results: Mapping[str, Any]) -> str:
-    """Return the group of a run: runs that differ in nothing but their seed share it.
+    """Return the group of a run: runs whose scores differ by nothing but their seed share it.
 
     So W&B's group page shows mean and spread over seeds. The last letters are a digest of all
-    settings that may change a score.
+    other settings that may change a score.
     """
-    apart = ("seed", "device", "tracking", "cache", "sweep", "checkpoint", "count_flops", "probe")
+    apart = (*FREE, "seed", "count_flops")
     settings = {key: value for key, value in results["config"].items() if key not in apart}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
     names = (results[key] for key in ("stream", "learner", "backbone", "source"))

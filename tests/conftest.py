@@ -16,8 +16,9 @@ import pytest
 import torch
 
 from stream.composition import compose_run, register
-from stream.config import BackboneConfig, TrainingConfig
+from stream.config import TrainingConfig
 from stream.evaluation import evaluate
+from stream.input_config import BackboneConfig
 from stream.learners import LEARNERS
 from stream.learners.base import Learner
 from stream.matrix import ScoreMatrix

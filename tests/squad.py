@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stream.config import BackboneConfig
+from stream.input_config import BackboneConfig
 from stream.locate import locate
 from stream.task_spec import FilesSource, TaskSpec
 from stream.tasks.encode import TextEncoder

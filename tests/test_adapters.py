@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from stream.config import BackboneConfig
 from stream.errors import UserError
+from stream.input_config import BackboneConfig
 from stream.learners.adapter import Adapter
 from stream.models.bottleneck import AdaptedDropout, Architecture, Bottleneck
 from stream.models.encoder import Encoder, load_encoder
@@ -198,7 +198,7 @@ def test_a_mask_is_what_transformers_makes_of_it(model_type: str, dtype: torch.d
 
 
 def test_pooler_needs_a_pooler() -> None:
-    from stream.config import BackboneConfig
+    from stream.input_config import BackboneConfig
 
     config = BackboneConfig(
         "e", "random", pooling="pooler", shape={**TINY, "model_type": "electra"}

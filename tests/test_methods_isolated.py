@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from stream.config import BackboneConfig
 from stream.fingerprint import tensor_digest
+from stream.input_config import BackboneConfig
 from stream.learners.adapterfusion import AdapterFusion
 from stream.learners.bapna import Bapna
 from stream.learners.bitfit import BitFit

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stream.config import FilesData, GeneratedData, HubData
 from stream.errors import UserError
+from stream.input_config import FilesData, GeneratedData, HubData
 from stream.task_spec import TaskSpec
 from stream.tasks.leaks import handle_leaks
 from stream.tasks.loading import load_task

@@ -15,9 +15,9 @@ import pytest
 from hub_server import Hub, serve
 
 from stream.answers import LONGEST, Answers, answer_f1, best_span, exact_match, normalised
-from stream.config import GeneratedData
 from stream.errors import UserError
 from stream.evaluation import correctness
+from stream.input_config import GeneratedData
 from stream.learners.majority import Majority
 from stream.metrics.flips import decode_correct
 from stream.models.heads import Head, TaskModel

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import types
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,13 @@ import pytest
 from stream.learners import LEARNERS
 
 ROOT = Path(__file__).parent.parent
-MODULES = sorted(
-    [*ROOT.glob("stream/**/*.py"), *ROOT.glob("analysis/*.py"), ROOT / "run_stream.py"]
+FOLDERS = ("stream/**", "analysis", "benchmarks")
+READABLE = sorted(
+    [ROOT / "run_stream.py", *(path for name in FOLDERS for path in ROOT.glob(f"{name}/*.py"))]
 )
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", READABLE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_modules_stay_readable(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) <= 260
@@ -39,13 +41,28 @@ def test_start_up_imports_nothing_heavy() -> None:
 
 
 def test_readme_tree_names_what_is_there() -> None:
-    """Every module has its line in the README's annotated tree, and every line its module."""
+    """Every module has its line in the README's annotated tree, in its folder, and only that."""
     readme = (ROOT / "README.md").read_text()
     tree = re.search(r"```text\n(run_stream\.py.*?)```", readme, re.DOTALL)
     assert tree is not None
-    named = set(re.findall(r"[\w]+\.py", tree.group(1)))
-    real = {path.name for path in [*MODULES, *ROOT.glob("benchmarks/*.py")]} - {"__init__.py"}
-    assert named - {"__init__.py"} == real
+    named: list[str] = []
+    folders: dict[int, str] = {0: ""}  # by how far their lines are indented
+    for line in tree.group(1).splitlines():
+        first, indent = line.split()[0], len(line) - len(line.lstrip())
+        outer = folders[max(depth for depth in folders if depth <= indent)]
+        if first.endswith("/"):
+            folders = {depth: name for depth, name in folders.items() if depth <= indent}
+            folders[indent + 1] = f"{outer}{first}"
+            assert (ROOT / outer / first).is_dir()
+        else:
+            column = line.strip().partition("  ")[0].split()
+            files = takewhile(lambda name: Path(name).suffix or name == "Makefile", column)
+            named += [f"{outer}{name}" for name in files]
+    others = {name for name in named if not name.endswith(".py")}
+    assert all((ROOT / name).is_file() for name in others)
+    modules = [str(path.relative_to(ROOT)) for path in READABLE if path.name != "__init__.py"]
+    assert sorted(set(named) - others) == sorted(modules)
+    assert len(named) == len(set(named))
 
 
 def test_readme_learner_is_a_learner(stream, three_tasks) -> None:

@@ -78,12 +78,13 @@ def test_an_offline_run_holds_rows_table_image_and_names(tmp_path: Path) -> None
     assert not (Path.cwd() / "wandb").exists()
 
 
-def test_groups_hold_runs_that_differ_in_their_seed_only() -> None:
-    name = group_name(RESULTS)
-    other_seed = RESULTS | {"config": RESULTS["config"] | {"seed": 4, "device": "cuda"}}
-    other_rate = RESULTS | {"config": RESULTS["config"] | {"learner": {"lr": 1e-4}}}
-    assert name.startswith("custom/adapter/tiny/generated/")
-    assert group_name(other_seed) == name != group_name(other_rate)
+def test_groups_hold_runs_whose_scores_differ_by_their_seed_only() -> None:
+    def name(**settings: Any) -> str:
+        return group_name(RESULTS | {"config": RESULTS["config"] | settings})
+
+    assert name().startswith("custom/adapter/tiny/generated/")
+    assert name() == name(seed=4, device="cuda") == name(resume="runs/x") == name(experiment="x")
+    assert name() != name(learner={"lr": 1e-4})
 
 
 def histories(folder: Path) -> list[dict[str, float]]:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from stream.errors import require
+from stream.errors import require, require_effect
 from stream.learners.sequential import Penalized
 from stream.models.heads import part_loss
 from stream.seeding import numpy_generator
@@ -38,6 +38,9 @@ class Ewc(Penalized):
         """Refuse a memory that grows by itself, and no rows."""
         super().__post_init__()
         require(0 <= self.decay <= 1, f"learner.decay must be in [0, 1], got {self.decay}")
+        require_effect(
+            self, "learner.decay", used=self.online, otherwise="with learner.online=false"
+        )
         rows = self.fisher_rows
         require(rows >= 1, f"learner.fisher_rows must be at least 1, got {rows}")
 

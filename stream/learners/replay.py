@@ -27,7 +27,7 @@ SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
 
 @dataclass
 class Replay(Rehearsing):
-    """Fine-tune the whole encoder, and remembered examples with every step."""
+    """Train shared weights on new and remembered examples together."""
 
     sampling: str = "uniform"
 

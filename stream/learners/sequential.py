@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from stream.errors import choose, require
+from stream.errors import choose, require, require_effect
 from stream.learners.base import Learner
 from stream.learners.inserted import draw_into, insert_adapters
 from stream.models.bottleneck import Architecture
@@ -37,6 +37,8 @@ class Sequential(Learner):
         super().__post_init__()
         choose("learner.part", self.part, ("encoder", "adapter"))
         require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
+        adapters = self.part == "adapter"
+        require_effect(self, "learner.size", used=adapters, otherwise="with learner.part=encoder")
 
     def trains(self, name: str) -> bool:
         """Everything, or adapters and LayerNorms."""

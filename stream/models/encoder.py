@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from stream.config import BackboneConfig
 from stream.errors import UserError, first_line, require, understood
+from stream.input_config import BackboneConfig
 from stream.locate import locate
 from stream.models.linear import convolve_linears
 from stream.seeding import kept_randomness

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stream.config import FilesData, GeneratedData, HubData
 from stream.errors import UserError, require
+from stream.input_config import FilesData, GeneratedData, HubData
 from stream.task_spec import PARQUET_SPLITS, SourceColumns, TaskSpec
 from stream.tasks import source_generated
 from stream.tasks.accounting import account_rows

@@ -4,7 +4,8 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from stream.config import FilesData, GeneratedData, HubData, RunConfig
+from stream.config import RunConfig
+from stream.input_config import FilesData, GeneratedData, HubData
 from stream.locate import cache_folder
 from stream.seeding import numpy_generator
 from stream.tasks.encode import TextEncoder

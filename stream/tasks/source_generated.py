@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from stream.config import GeneratedData
 from stream.errors import require
+from stream.input_config import GeneratedData
 from stream.task_spec import TaskSpec
 from stream.tasks.grammar import generate
 from stream.tasks.task import Rows
