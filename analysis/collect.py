@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stream.config import FILE_NAME, SCHEMA
 from stream.metrics.within_task import probe_points
-
-SCHEMA = 1
-FILE_NAME = "results.json"
 
 TOP_LEVEL = {
     "status": str,

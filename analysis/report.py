@@ -21,7 +21,7 @@ from analysis.report_plot import MARKERS, Chart, looks, require_plotly
 from analysis.report_tables import headline_table, task_table
 from analysis.report_text import script_json, visible
 from stream.durable import write_durably
-from stream.wording import count
+from stream.wording import count, data_label
 
 PAGE = "report_page"
 NO_PROBE = "No stability gap: no run has a probe (probe.every=N records one)."
@@ -147,8 +147,7 @@ def summary(methods: Sequence[Method], results: Results) -> str:
     """Say in one sentence what the report is about."""
     runs = sum(len(method.runs) for method in methods)
     backbones = sorted({visible(run.results["backbone"]) for m in methods for run in m.runs})
-    data = "GENERATED data" if results["source"] == "generated" else visible(results["source"])
-    data = data if results["source"] == "generated" else f"data from {data}"
+    data = data_label(visible(results["source"]))
     split = visible(results.get("split", "test"))
     return (
         f"{count(len(methods), 'method')}, {count(runs, 'run')} on {visible(results['stream'])}: "

@@ -21,7 +21,7 @@ from stream.wording import DASH
 Results = dict[str, Any]
 Value = Callable[[Results], float | None]
 
-REFERENCES = ("joint", "independent", "majority", "tfidf", "frozen")
+REFERENCES = ("joint", "pals", "independent", "majority", "tfidf", "frozen")
 LONGEST_LABEL = 60  # characters
 
 

@@ -1,4 +1,4 @@
-"""How much faster this CPU is with `ConvolvedLinear`. Run: python benchmarks/cpu_linear.py.
+"""How much faster this CPU is with `ConvolvedLinear`. Run: python -m benchmarks.cpu_linear.
 
 Both ways are measured in turns in one process, on batches of 32 random texts; ratios are what to
 read. Needs the packages of `make run`.
@@ -6,15 +6,11 @@ read. Needs the packages of `make run`.
 
 import platform
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import nn
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from stream.models.linear import convolve_linears
 

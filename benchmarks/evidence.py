@@ -25,10 +25,7 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.evidence_plan import (  # noqa: E402
+from benchmarks.evidence_plan import (
     FIXED,
     SIZES,
     Job,
@@ -37,9 +34,10 @@ from benchmarks.evidence_plan import (  # noqa: E402
     trial_settings,
     trials,
 )
-from benchmarks.tables import read_lines  # noqa: E402
-from stream.durable import write_json  # noqa: E402
+from benchmarks.tables import read_lines
+from stream.durable import write_json
 
+ROOT = Path(__file__).parent.parent
 PROGRAM = (sys.executable, str(ROOT / "run_stream.py"))
 COMMAND = ("python", "run_stream.py")  # as a record says it
 

@@ -40,5 +40,5 @@ def last_row(run: dict[str, Any]) -> dict[str, float]:
 
 
 def identical_of(counts: Sequence[int]) -> str:
-    """Return how many of the 25 earlier tasks were bit-identical, in the fewest and most."""
+    """Return how many of the 25 earlier tasks were bit-identical, over runs: least to most."""
     return f"{' to '.join(map(str, sorted({min(counts), max(counts)})))} of 25"

@@ -9,22 +9,18 @@ import argparse
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from analysis.collect import Run  # noqa: E402
-from analysis.figures import TOGETHER  # noqa: E402
-from analysis.report import write_report  # noqa: E402
-from benchmarks.evidence_paper import GLUE, GLUE_CLASSES, LARGE, PAPER  # noqa: E402
-from benchmarks.evidence_plan import SIZES, TRIED_ON_CPU, TRIED_ON_MPNET, jobs  # noqa: E402
-from benchmarks.evidence_records import Records, identical_of, last_row  # noqa: E402
-from benchmarks.tables import spread, table  # noqa: E402
-from stream.plots import save  # noqa: E402
+from analysis.collect import Run
+from analysis.figures import TOGETHER
+from analysis.report import write_report
+from benchmarks.evidence_paper import GLUE, GLUE_CLASSES, LARGE, PAPER
+from benchmarks.evidence_plan import SIZES, TRIED_ON_CPU, TRIED_ON_MPNET, jobs
+from benchmarks.evidence_records import Records, identical_of, last_row
+from benchmarks.tables import spread, table
+from stream.plots import save
 
 ORDER = (
     *("independent", "adapter256", "adapter64", "adapter8", "joint", "replay500", "replay50"),

@@ -8,11 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from stream.evaluation import evaluate  # noqa: E402
-from stream.reopen import reopen  # noqa: E402
+from stream.evaluation import evaluate
+from stream.reopen import reopen
 
 
 def main(folder: Path, file: Path) -> None:

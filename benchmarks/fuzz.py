@@ -23,26 +23,25 @@ from pathlib import Path
 from typing import Any
 
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="fuzz-cache-")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from analysis.__main__ import main as analysis
+from benchmarks.fuzz_input import changed, torn
+from stream.composition import register
+from stream.errors import UserError
+from stream.export import main as export
+from stream.learners import LEARNERS
+from stream.resume import read_record, recorded_config
+from stream.tasks.__main__ import main as tasks
+from stream.tasks.sequence import DATA
+from stream.tracking import TRACKERS
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-import pyarrow as pa  # noqa: E402
-import pyarrow.parquet as pq  # noqa: E402
-import yaml  # noqa: E402
-from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from analysis.__main__ import main as analysis  # noqa: E402
-from benchmarks.fuzz_input import changed, torn  # noqa: E402
-from stream.composition import register  # noqa: E402
-from stream.errors import UserError  # noqa: E402
-from stream.export import main as export  # noqa: E402
-from stream.learners import LEARNERS  # noqa: E402
-from stream.resume import read_record, recorded_config  # noqa: E402
-from stream.tasks.__main__ import main as tasks  # noqa: E402
-from stream.tasks.sequence import DATA  # noqa: E402
-from stream.tracking import TRACKERS  # noqa: E402
-
 ANSWER_S = 20
 ROUND = 20  # examples between two looks at the clock
 SMOKE = ("experiment=smoke", "device=cpu", "task=[stsb,cola]", "probe.every=4")

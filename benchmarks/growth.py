@@ -5,7 +5,6 @@ made-up names; a line a stream, then a figure. Times are of one run each, on one
 """
 
 import argparse
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -15,13 +14,11 @@ from typing import Any
 import yaml
 from matplotlib.figure import Figure
 
+from benchmarks.in_process import streamed
+from stream.plots import BLUE, ORANGE, save
+from stream.tracking import NoTracking
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.in_process import streamed  # noqa: E402
-from stream.plots import BLUE, ORANGE, save  # noqa: E402
-from stream.tracking import NoTracking  # noqa: E402
-
 SMALL = ("data.train=64", "data.validation=32", "data.test=128", "training.min_steps=4")
 
 

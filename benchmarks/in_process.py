@@ -1,6 +1,5 @@
 """What benchmarks run in this process: a configuration, or a stream with nothing on the screen."""
 
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,16 +7,15 @@ from typing import Any
 
 from rich.console import Console
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from stream.composition import compose_run, register
+from stream.config import RunConfig
+from stream.display import Display
+from stream.learners import LEARNERS
+from stream.orchestrator import run_stream
+from stream.tasks.sequence import DATA
+from stream.tracking import TRACKERS, NoTracking
 
-from stream.composition import compose_run, register  # noqa: E402
-from stream.config import RunConfig  # noqa: E402
-from stream.display import Display  # noqa: E402
-from stream.learners import LEARNERS  # noqa: E402
-from stream.orchestrator import run_stream  # noqa: E402
-from stream.tasks.sequence import DATA  # noqa: E402
-from stream.tracking import TRACKERS, NoTracking  # noqa: E402
+ROOT = Path(__file__).parent.parent
 
 
 def composed(settings: Sequence[str]) -> RunConfig:

@@ -2,9 +2,8 @@
 
 Run: python -m benchmarks.kill --kills 200 --learners all --seed 0. For each learner, small runs
 are killed (SIGKILL) at random calls of the functions in `MOMENTS` or at random times, and resumed.
-Each must end with the unbroken run's results.json (times aside), weights and files. The unbroken
-run is made by an interpreter of its own, so that nothing rests on the order of a set. Exit code 1
-on any difference.
+Each must end with the unbroken run's results.json (times aside), weights and files; that run has
+an interpreter of its own, so that nothing rests on the order of a set. Exit code 1 otherwise.
 """
 
 import argparse
@@ -24,10 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.warm import ROOT, forked
+from benchmarks.warm import forked
 from stream.checkpoint import CheckpointStore
 from stream.learners import LEARNERS
 
+ROOT = Path(__file__).parent.parent
 SMALL = ("experiment=smoke", "device=cpu", "task=[stsb,cola,crowdflower_airline]")
 SMALL += ("training.epochs=3", "checkpoint.every=2", "probe.every=4", "count_flops=true")
 CASES = {name: (f"learner={name}",) for name in LEARNERS}

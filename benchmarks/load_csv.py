@@ -1,4 +1,4 @@
-"""A million rows from CSV to token ids. Run: python benchmarks/load_csv.py.
+"""A million rows from CSV to token ids. Run: python -m benchmarks.load_csv.
 
 Writes a generated CSV of about 100 MB into a temporary folder, then loads, accounts, splits and
 encodes it as a run would. The bare tokenizer encodes the same texts, already in memory. Prints both
@@ -14,8 +14,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from stream.input_config import BackboneConfig, FilesData
 from stream.locate import locate
@@ -34,8 +32,8 @@ def write(path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["text", "label"])
-        for _ in range(0, ROWS, 10_000):
-            count = min(10_000, ROWS)
+        for start in range(0, ROWS, 10_000):
+            count = min(10_000, ROWS - start)
             words = vocabulary[generator.integers(0, 5000, (count, WORDS))]
             labels = generator.integers(0, 4, count)
             writer.writerows(

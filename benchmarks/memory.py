@@ -12,11 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.in_process import streamed  # noqa: E402
-from stream.tracking import NoTracking  # noqa: E402
+from benchmarks.in_process import streamed
+from stream.tracking import NoTracking
 
 SMALL = ("data.train=64", "data.validation=32", "data.test=32", "training.min_steps=4")
 FIRST, MOST = 3, 1.1

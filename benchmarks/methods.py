@@ -17,20 +17,17 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from benchmarks.tables import read_lines, spread, table
 
-from benchmarks.tables import read_lines, spread, table  # noqa: E402
+
+def settings(name: str, *values: float) -> list[list[str]]:
+    """Return settings of one hyperparameter."""
+    return [[f"learner.{name}={value}"] for value in values]
 
 
 def rates(*values: float) -> list[list[str]]:
     """Return settings of the learning rate."""
-    return [[f"learner.lr={value}"] for value in values]
-
-
-def settings(name: str, *values: float, more: Sequence[str] = ()) -> list[list[str]]:
-    """Return settings of one hyperparameter."""
-    return [[f"learner.{name}={value}", *more] for value in values]
+    return settings("lr", *values)
 
 
 SMALL, WHOLE = rates(5e-4, 1e-3, 2e-3, 4e-3), rates(5e-5, 1e-4, 2e-4, 4e-4)

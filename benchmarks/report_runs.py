@@ -1,4 +1,4 @@
-"""Reporting on 200 run folders. Run: python benchmarks/report_runs.py [RUN] [NUMBER].
+"""Reporting on 200 run folders. Run: python -m benchmarks.report_runs [RUN] [NUMBER].
 
 Writes as many copies of one run's results.json (of RUN, or of a made-up run of 26 tasks) with other
 seeds, learners and scores into a temporary folder, and times each command of analysis on all of
@@ -102,21 +102,19 @@ def write_runs(folder: Path) -> int:
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """The commands to time; ``report`` where there is such a command."""
+    """The commands to time."""
     runs, out = str(folder / "runs"), str(folder / "out")
     compare = ["compare", runs]
     tables = ["--csv", f"{out}.csv", "--markdown", f"{out}.md", "--latex", f"{out}.tex"]
-    found = {
+    return {
         "compare": compare,
         "compare --against, CSV, Markdown, LaTeX": [*compare, "--against", LEARNERS[1], *tables],
         "figures of all together": [
             *("figures", runs, "--out", out),
             *("--only", "matrices,average,forgetting,growth,cost,tradeoff"),
         ],
+        "report": ["report", runs, "--out", f"{out}.html"],
     }
-    if " report " in run("-m", "analysis", "--help").stdout:
-        found["report"] = ["report", runs, "--out", f"{out}.html"]
-    return found
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -11,18 +11,14 @@ get the widest one's.
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.in_process import composed  # noqa: E402
-from stream.assembly import assemble  # noqa: E402
+from benchmarks.in_process import composed
+from stream.assembly import assemble
 
 BATCH, OUTPUTS = 32, 32
 MIXED = (16, 16, 32, 32, 48, 48, 64, 128)

@@ -16,24 +16,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.in_process import composed  # noqa: E402
-from benchmarks.speed_rivals import LIBRARIES, RIVALS  # noqa: E402
-from stream.assembly import assemble, pick_device, pick_precision  # noqa: E402
-from stream.config import RunConfig  # noqa: E402
-from stream.engine import pick_engine  # noqa: E402
-from stream.evaluation import logits_of  # noqa: E402
-from stream.locate import locate  # noqa: E402
-from stream.tasks.task import Task  # noqa: E402
-from stream.training import fit  # noqa: E402
+from benchmarks.in_process import composed
+from benchmarks.speed_rivals import LIBRARIES, RIVALS
+from stream.assembly import assemble, pick_device, pick_precision
+from stream.config import RunConfig
+from stream.engine import pick_engine
+from stream.evaluation import logits_of
+from stream.locate import locate
+from stream.tasks.task import Task
+from stream.training import fit
 
 if TYPE_CHECKING:
     from stream.learners.base import Learner

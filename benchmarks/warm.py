@@ -12,14 +12,13 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # bits depend on it, so all runs need the same
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
 
-import matplotlib.figure  # noqa: E402
-import transformers  # noqa: E402
+import matplotlib.figure
+import transformers
 
-import run_stream  # noqa: E402
+import run_stream
 
+# Transformers imports a class when it is first asked for; here once, instead of in every copy.
 IMPORTED = (matplotlib.figure, transformers.BertModel, transformers.AutoModel)
 CRASHED = 70
 

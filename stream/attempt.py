@@ -147,7 +147,7 @@ class Attempt:
         self._state.batch += 1
         self._state.examples += len(batch)
 
-    def step(self, examples: int) -> Step:
+    def progress(self, examples: int) -> Step:
         """Return what to tell after a step."""
         return Step(len(self._losses), self._work.steps, examples, self.save)
 

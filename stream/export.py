@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from stream.assembly import Parts, assemble
+from stream.config import FILE_NAME
 from stream.durable import write_durably, write_json
 from stream.errors import UserError, first_line, require, understood, unknown
 from stream.fingerprint import Fingerprinter
@@ -25,7 +26,6 @@ from stream.input_config import GeneratedData
 from stream.learners import LEARNERS
 from stream.learners.base import Learner
 from stream.reopen import Served, serve_run
-from stream.results import FILE_NAME
 from stream.resume import read_record, recorded_config
 from stream.screen import outlive_readers
 from stream.tasks.task import Task

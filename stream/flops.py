@@ -39,7 +39,7 @@ class FlopMeter:
         self.total = 0
 
     @contextmanager
-    def step(self, batch: Batch) -> Iterator[None]:
+    def counting(self, batch: Batch) -> Iterator[None]:
         """Count the forward and backward pass inside the block."""
         # The task's name too: heads of other tasks have other sizes.
         rows = tuple((p.task.name, p.stop - p.start, p.width) for p in batch.parts)
@@ -63,7 +63,7 @@ def count_pass(learner: Learning, task: Task, batch_size: int, device: torch.dev
     with kept_randomness():
         for rows in training_rows(task, batch_size, learner.seed, epoch=0):
             batch = collate([(task, split, rows)], learner.pad_id)
-            with meter.step(batch):
+            with meter.counting(batch):
                 learner.loss(batch.to(device)).backward()
     learner.model.zero_grad(set_to_none=True)
     return meter.total

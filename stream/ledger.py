@@ -1,7 +1,4 @@
-"""The ledger: what a learner trains for each task, and what it must store to serve them all.
-
-N is the number of tasks, r a task's parameters as a fraction of the base.
-"""
+"""The ledger: what a learner trains for each task, and what it must store to serve them all."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,18 +7,6 @@ from typing import Any
 import torch
 
 State = Mapping[str, torch.Tensor]
-
-
-def total_multiple(fractions: Iterable[float]) -> float:
-    """Return the total parameters as a multiple of the base: 1 + sum of the tasks' fractions.
-
-    The paper's convention for methods that keep the pretrained model (Houlsby et al. 2019,
-    Tables 1 and 2). Full fine-tuning keeps N copies instead and counts N, not 1 + N.
-
-    >>> round(total_multiple([0.0114] * 17), 2)
-    1.19
-    """
-    return 1.0 + sum(fractions)
 
 
 def count_stored(states: Iterable[State]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from stream.config import RunConfig
+from stream.config import FILE_NAME, SCHEMA, RunConfig
 from stream.durable import JsonText, json_text, write_json
 from stream.flops import FlopRecord
 from stream.ledger import Ledger, LedgerRow
@@ -22,8 +22,6 @@ from stream.tasks.leaks import Leak
 from stream.tasks.sequence import data_hash
 from stream.tasks.task import Task
 
-SCHEMA = 1
-FILE_NAME = "results.json"
 _PACKAGES = ("torch", "transformers", "numpy", "scipy", "scikit-learn", "hydra-core")
 
 

@@ -15,10 +15,9 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from stream.checkpoint import CheckpointStore
-from stream.config import FREE, LOCK, LOG_NAME, RunConfig
+from stream.config import FILE_NAME, FREE, LOCK, LOG_NAME, RunConfig
 from stream.durable import write_json
 from stream.errors import TrainingDivergedError, UserError, require
-from stream.results import FILE_NAME
 from stream.resume import first_difference, one_writer, read_record
 
 OUTCOMES, UNFINISHED = "outcomes", "unfinished"

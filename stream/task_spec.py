@@ -8,7 +8,8 @@ from omegaconf import MISSING
 
 from stream.errors import choose, require
 
-PARQUET_SPLITS = {s: f"{s}.parquet" for s in ("train", "validation", "test")}
+SPLITS = ("train", "validation", "test")
+PARQUET_SPLITS = {split: f"{split}.parquet" for split in SPLITS}
 DROPPABLE = ("ragged", "unknown_label", "duplicate")
 METRICS_OF = {  # what a label is: how predictions are judged
     "class": ("accuracy", "f1", "matthews_correlation"),

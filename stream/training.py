@@ -45,7 +45,7 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
     optimizer = engine.begin(learner, task, training.weight_decay)
     attempt = Attempt(learner, task, training, optimizer, meter, resumed)
 
-    def step(batch: Batch) -> torch.Tensor:
+    def learn(batch: Batch) -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
         with learner.model.computing():
             loss = learner.loss(batch)
@@ -60,11 +60,11 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
             for host_batch in attempt.batches(epoch):
                 batch = host_batch.to(device)
                 attempt.set_learning_rate()
-                with meter.step(batch) if meter is not None else nullcontext():
-                    loss = engine.step(step, batch)
+                with meter.counting(batch) if meter is not None else nullcontext():
+                    loss = engine.step(learn, batch)
                 attempt.note(loss, batch)
                 learner.after_step(batch)
-                on_step(attempt.step(len(batch)))
+                on_step(attempt.progress(len(batch)))
     report = attempt.report()
     engine.end(learner, task)
     learner.end_task(task)

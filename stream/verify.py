@@ -8,7 +8,7 @@ from typing import Any
 
 from stream.assembly import Parts
 from stream.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
-from stream.config import RunConfig
+from stream.config import FILE_NAME, RunConfig
 from stream.errors import first_line, understood
 from stream.evaluation import evaluate
 from stream.fingerprint import Fingerprinter
@@ -17,7 +17,7 @@ from stream.ledger import count_stored
 from stream.matrix import Cell, ScoreMatrix
 from stream.probe import Probe
 from stream.reopen import reopen
-from stream.results import FILE_NAME, Record
+from stream.results import Record
 from stream.resume import first_difference, read_record
 from stream.tasks.task import Task
 

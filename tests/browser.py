@@ -1,6 +1,5 @@
 """A headless Chromium, driven over its DevTools pipe: no other package is needed."""
 
-import base64
 import fcntl
 import json
 import os
@@ -102,10 +101,6 @@ class Browser:
         """Every address that was asked for."""
         sent = [e["params"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
         return [params["request"]["url"] for params in sent]
-
-    def screenshot(self, path: Path) -> None:
-        """Write what is in sight as PNG."""
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
 
     def close(self) -> None:
         """End the browser."""

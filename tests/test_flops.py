@@ -88,7 +88,7 @@ def test_steps_of_equal_shapes_count_for_their_own_head() -> None:
         for task in tasks:
             learner.model.add_head(task)
             split = few.split("train")
-            with meter.step(batch := collate([(task, split, rows)], 0)):
+            with meter.counting(batch := collate([(task, split, rows)], 0)):
                 learner.loss(batch).backward()
         return meter.total
 

@@ -12,9 +12,9 @@ from stream.tasks.hub_record import (
     HubRecord,
     SplitRecord,
     read_arrow,
-    read_record,
+    read_hub_record,
     rows_digest,
-    write_record,
+    write_hub_record,
 )
 from stream.tasks.source_hub import read_hub, record_path
 
@@ -39,7 +39,7 @@ def test_rows_that_are_not_the_recorded_ones_are_reported(
     split = SplitRecord.of("train", [file], pa.table({"text": ["a"]}), tmp_path)
     record = HubRecord("nyu-mll/glue", "cola", None, "c0ffee", {"train": split})
     path = record_path("cola", source, tmp_path)
-    write_record(path, record)
+    write_hub_record(path, record)
     read_hub("cola", source, tmp_path, offline=True)
     assert caplog.messages == []
 
@@ -49,7 +49,7 @@ def test_rows_that_are_not_the_recorded_ones_are_reported(
     [line] = caplog.messages
     assert split.sha256[:12] in line
     assert found[:12] in line
-    assert read_record(path) == record  # what was first stays on record
+    assert read_hub_record(path) == record  # what was first stays on record
 
     file.write_bytes(b"garbage")
     with pytest.raises(UserError, match=r"train\.arrow"):

@@ -9,7 +9,7 @@ from transformers import BertConfig, BertModel
 from stream.learners.adapter import Adapter
 from stream.learners.finetune import Finetune
 from stream.learners.frozen import Frozen
-from stream.ledger import Ledger, count_stored, total_multiple
+from stream.ledger import Ledger, count_stored
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from tests.conftest import Stream, made_task
@@ -28,7 +28,6 @@ ADAPTERS = {
     ("large", 64): 6_343_680,
     ("large", 256): 25_227_264,
 }
-BINARY_HEAD = {"base": 1_538, "large": 2_050}
 
 
 def encoder(shape: str) -> Encoder:
@@ -57,11 +56,9 @@ def test_adapters_train_adapters_layernorms_and_head(shape: str, size: int) -> N
     assert sum(trained.values()) == ADAPTERS[shape, size] + LAYERNORMS[shape]
 
 
-def test_published_fractions_and_multiples() -> None:
-    """2.1% of BERT-large's layers; 1.19x for 17 tasks at 1.14%; 1.32x for 9 at 3.6%."""
+def test_published_fraction() -> None:
+    """2.1% of BERT-large's layers (Houlsby et al. 2019, table 1)."""
     assert ADAPTERS["large", 64] / LAYERS["large"] == pytest.approx(0.02098, abs=1e-5)
-    assert round(total_multiple([0.0114] * 17), 2) == 1.19
-    assert round(total_multiple([0.036] * 9), 2) == 1.32
 
 
 def test_measured_total_is_one_plus_the_tasks() -> None:
@@ -77,7 +74,6 @@ def test_measured_total_is_one_plus_the_tasks() -> None:
     stored, size = count_stored(learner.stored_states(tasks))
     assert stored == base + sum(own)
     assert size == 4 * stored
-    assert stored / base == pytest.approx(total_multiple(o / base for o in own))
 
 
 @pytest.mark.parametrize("learner", [Finetune(), Frozen()])

@@ -14,11 +14,8 @@ from stream.metrics import (
     computational_efficiency,
     correct_cells,
     decode_correct,
-    mean_negative_flip_impact,
-    mean_negative_flip_rate,
+    mean_negative_flips,
     model_size_efficiency,
-    negative_flip_impact,
-    negative_flip_rate,
     samples_storage_efficiency,
 )
 
@@ -70,43 +67,39 @@ def test_flips_are_a_confusion_of_old_and_new(pairs: list[tuple[bool, bool]]) ->
     old, new = (np.array(side) for side in zip(*pairs, strict=True))
     table = confusion_matrix(old, new, labels=[False, True])
     lost, gained, wrong = table[1, 0], table[0, 1], table[:, 0].sum()
-    assert negative_flip_rate(old, new) == pytest.approx(lost / len(pairs))
-    assert negative_flip_impact(old, new) == (pytest.approx(lost / wrong) if wrong else None)
+    rate, impact = mean_negative_flips([[old, None], [new, new]], 2)
+    assert rate == pytest.approx(lost / len(pairs))
+    assert impact == (pytest.approx(lost / wrong) if wrong else None)
     # The change of accuracy is what was gained less what was lost.
-    assert new.mean() - old.mean() == pytest.approx(
-        gained / len(pairs) - negative_flip_rate(old, new), abs=1e-12
-    )
+    assert new.mean() - old.mean() == pytest.approx(gained / len(pairs) - rate, abs=1e-12)
     assert np.array_equal(decode_correct(encode(old), len(pairs)), old)
 
 
 def test_flips_since_a_task_was_learned_and_at_each_step() -> None:
-    assert mean_negative_flip_rate(THREE_TASKS, 3) == pytest.approx((1 / 4 + 0) / 2)
-    assert mean_negative_flip_impact(THREE_TASKS, 3) == pytest.approx(1 / 2)  # of task 0 alone
-    assert mean_negative_flip_rate(THREE_TASKS, 3, "previous") == pytest.approx(
-        (1 / 4 + 1 / 4 + 0) / 3
-    )
-    assert mean_negative_flip_impact(THREE_TASKS, 3, "previous") == pytest.approx(1 / 2)
-    assert mean_negative_flip_rate(THREE_TASKS, 2) == pytest.approx(1 / 4)
+    # Only task 0 has errors at the end.
+    assert mean_negative_flips(THREE_TASKS, 3) == pytest.approx(((1 / 4 + 0) / 2, 1 / 2))
+    steps = mean_negative_flips(THREE_TASKS, 3, "previous")
+    assert steps == pytest.approx(((1 / 4 + 1 / 4 + 0) / 3, 1 / 2))
+    assert mean_negative_flips(THREE_TASKS, 2)[0] == pytest.approx(1 / 4)
 
 
 def test_equal_accuracy_can_hide_flips() -> None:
     cells = [[flags(1, 1, 0, 0), None], [flags(0, 1, 1, 0), flags(1)]]
     assert cells[0][0].mean() == cells[1][0].mean()
-    assert mean_negative_flip_rate(cells, 2) == 0.25
+    assert mean_negative_flips(cells, 2)[0] == 0.25
 
 
 def test_flips_where_undefined() -> None:
-    assert mean_negative_flip_rate(THREE_TASKS, 1) is None
-    assert mean_negative_flip_impact(THREE_TASKS, 0) is None
+    for k in (0, 1):
+        assert mean_negative_flips(THREE_TASKS, k) == (None, None)
     regression = [[None, None], [None, flags(1)]]
-    assert mean_negative_flip_rate(regression, 2) is None
+    assert mean_negative_flips(regression, 2) == (None, None)
     perfect = [[flags(1, 1), None], [flags(1, 1), flags(1)]]
-    assert mean_negative_flip_rate(perfect, 2) == 0.0
-    assert mean_negative_flip_impact(perfect, 2) is None
+    assert mean_negative_flips(perfect, 2) == (0.0, None)
     with pytest.raises(NotEvaluatedError, match="correctness of task 0"):
-        mean_negative_flip_rate([[flags(1), None], [None, flags(1)]], 2)
+        mean_negative_flips([[flags(1), None], [None, flags(1)]], 2)
     with pytest.raises(ValueError, match="the same examples"):
-        negative_flip_rate(flags(1, 0), flags(1))
+        mean_negative_flips([[flags(1, 0), None], [flags(1), flags(1)]], 2)
 
 
 def test_model_size() -> None:

@@ -19,10 +19,7 @@ from stream.metrics.cost import (
 from stream.metrics.flips import (
     correct_cells,
     decode_correct,
-    mean_negative_flip_impact,
-    mean_negative_flip_rate,
-    negative_flip_impact,
-    negative_flip_rate,
+    mean_negative_flips,
 )
 from stream.metrics.references import (
     forgetting_rate,
@@ -93,12 +90,9 @@ __all__ = [
     "learning_score",
     "lower_triangle_score",
     "matrix_points",
-    "mean_negative_flip_impact",
-    "mean_negative_flip_rate",
+    "mean_negative_flips",
     "minimum_score",
     "model_size_efficiency",
-    "negative_flip_impact",
-    "negative_flip_rate",
     "positive_backward_transfer",
     "probe_points",
     "ratio_to_reference",

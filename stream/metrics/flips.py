@@ -51,58 +51,31 @@ def correct_cells(
     ]
 
 
-def negative_flip_rate(old: np.ndarray, new: np.ndarray) -> float:
-    """NFR = #(old right and new wrong) / n, of the same n examples; bool [n] each.
-
-    Yan et al. 2021 ("Positive-congruent training").
-
-    >>> negative_flip_rate(np.array([True, True]), np.array([True, False]))
-    0.5
-    """
-    return float((_compared(old, new)[0] & ~new).mean())
-
-
-def negative_flip_impact(old: np.ndarray, new: np.ndarray) -> float | None:
-    """NFI = #(old right and new wrong) / #(new wrong); None where nothing is wrong.
-
-    ``NegativeFlipImpactMetric`` of awslabs/Renate, after Xie et al. 2021: the part of today's
-    errors that an earlier model did not make.
-
-    >>> negative_flip_impact(np.array([True, True, False]), np.array([True, False, False]))
-    0.5
-    """
-    wrong = ~_compared(old, new)[1]
-    return float((old & wrong).sum() / wrong.sum()) if wrong.any() else None
-
-
-def mean_negative_flip_rate(correct: Correct, k: int, since: Since = "learned") -> float | None:
-    """Mean NFR over earlier tasks, or over tasks and steps; None where no task has correctness.
-
-    ``since="learned"``: from right after learning a task to the last of the ``k`` rows, as BWT;
-    for accuracy, BWT of a task is its examples gained less those lost. ``since="previous"``: at
-    every step, from the row before it. Tasks without classes have no correctness and are left out.
-
-    >>> right, wrong = np.array([True, True]), np.array([True, False])
-    >>> mean_negative_flip_rate([[right, None], [wrong, right]], k=2)
-    0.5
-    """
-    return mean_negative_flips(correct, k, since)[0]
-
-
-def mean_negative_flip_impact(correct: Correct, k: int, since: Since = "learned") -> float | None:
-    """Mean NFI over the same pairs as NFR, without those that have no error now.
-
-    >>> right, wrong = np.array([True, True]), np.array([True, False])
-    >>> mean_negative_flip_impact([[right, None], [wrong, right]], k=2)
-    1.0
-    """
-    return mean_negative_flips(correct, k, since)[1]
-
-
 def mean_negative_flips(
     correct: Correct, k: int, since: Since = "learned"
 ) -> tuple[float | None, float | None]:
-    """Return (mean NFR, mean NFI): together they take half the time of one after the other."""
+    """Return the means of NFR and NFI over earlier tasks, or over tasks and steps.
+
+    Of an example that was right and is wrong now, NFR counts it among all n examples (Yan et al.
+    2021, "Positive-congruent training"), NFI among those that are wrong now
+    (``NegativeFlipImpactMetric`` of awslabs/Renate, after Xie et al. 2021): the part of today's
+    errors that an earlier model did not make.
+
+    Args:
+        correct: [T, T] of bool [n] each: which examples of task j are right after task i.
+        k: rows that are read.
+        since: ``learned``: from right after learning a task to the last row, as BWT; for accuracy,
+            BWT of a task is its examples gained less those lost. ``previous``: at every step, from
+            the row before it.
+
+    Returns:
+        None for NFR where no task has correctness (those without classes have none), and for NFI
+        where none has an error now.
+
+    >>> right, wrong = np.array([True, True]), np.array([True, False])
+    >>> mean_negative_flips([[right, None], [wrong, right]], k=2)
+    (0.5, 1.0)
+    """
     rates, impacts = [], []
     for old, new in _updates(correct, k, since):
         wrong = ~new
@@ -118,13 +91,6 @@ def _decode_cell(cell: Mapping[str, Any] | None, examples: int) -> np.ndarray | 
     """Return the correctness of one cell, None for a cell without."""
     text = None if cell is None else cell.get("correct")
     return None if text is None else decode_correct(text, examples)
-
-
-def _compared(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both, which must be of the same examples."""
-    if old.shape != new.shape or not old.size:
-        raise ValueError(f"flips need the same examples: {old.shape} against {new.shape}")
-    return old, new
 
 
 def _updates(correct: Correct, k: int, since: Since) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream.errors import choose, require
+from stream.task_spec import SPLITS
 from stream.tasks import lexicon
 from stream.tasks.lexicon import Clause, Rule, Units
 
-SPLITS = ("train", "validation", "test")
 WORDS = range(5, 49)  # from the barest clause to what the roles leave room for
 POOL_UNITS = 12  # the same for all tasks of a pool, since their texts are the same
 PAIR_UNITS = 8

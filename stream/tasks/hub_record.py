@@ -102,7 +102,7 @@ class HubRecord:
         ]
 
 
-def read_record(path: Path) -> HubRecord | None:
+def read_hub_record(path: Path) -> HubRecord | None:
     """Return the record in a file, or None where there is no file.
 
     Raises:
@@ -118,8 +118,8 @@ def read_record(path: Path) -> HubRecord | None:
         raise UserError(f"{path} is not a record of a hub load; delete it: {error}") from error
 
 
-def write_record(path: Path, record: HubRecord) -> None:
-    """Write the record, all of it or nothing."""
+def write_hub_record(path: Path, record: HubRecord) -> None:
+    """Write the record, all of it or nothing; runs side by side may write the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
     try:

@@ -9,14 +9,14 @@ import numpy as np
 
 from stream.errors import UserError, require
 from stream.input_config import FilesData, GeneratedData, HubData
-from stream.task_spec import PARQUET_SPLITS, SourceColumns, TaskSpec
+from stream.task_spec import PARQUET_SPLITS, SPLITS, SourceColumns, TaskSpec
 from stream.tasks import source_generated
 from stream.tasks.accounting import account_rows
 from stream.tasks.reading import read_files
 from stream.tasks.source_hub import read_hub
 from stream.tasks.splitting import carve, places, undivided_part
 from stream.tasks.table import Account, SourceTable
-from stream.tasks.task import SPLITS, Rows
+from stream.tasks.task import Rows
 
 
 @dataclass

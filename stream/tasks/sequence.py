@@ -8,11 +8,12 @@ from stream.config import RunConfig
 from stream.input_config import FilesData, GeneratedData, HubData
 from stream.locate import cache_folder
 from stream.seeding import numpy_generator
+from stream.task_spec import SPLITS
 from stream.tasks.encode import TextEncoder
 from stream.tasks.leaks import Leak, handle_leaks
 from stream.tasks.limits import subsample
 from stream.tasks.loading import LoadedTask, load_task
-from stream.tasks.task import SPLITS, Task
+from stream.tasks.task import Task
 
 DATA = {"generated": GeneratedData, "files": FilesData, "hub": HubData}
 

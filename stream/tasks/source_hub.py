@@ -20,9 +20,9 @@ from stream.tasks.hub_record import (
     SplitRecord,
     bytes_below,
     read_arrow,
-    read_record,
+    read_hub_record,
     within,
-    write_record,
+    write_hub_record,
 )
 from stream.tasks.table import SourceTable
 
@@ -69,7 +69,7 @@ def read_hub(
     repository = _known_id(task, source)
     offline = offline or is_offline()
     path = record_path(task, source, cache)
-    before = read_record(path)
+    before = read_hub_record(path)
     files = before.files(cache) if before else None
     require(
         files is not None or not offline,
@@ -91,7 +91,7 @@ def read_hub(
     differences = before.difference(now) if before else []
     _warn(task, differences)
     if before is None or (before.splits != splits and not differences):
-        write_record(path, now)
+        write_hub_record(path, now)
     return {name: now.source_table(name, table) for name, table in tables.items()}
 
 
@@ -100,7 +100,7 @@ def changes(task: str, source: HubSource, cache: Path) -> list[str]:
 
     Empty where nothing is recorded, and where the hub does not answer.
     """
-    record = read_record(record_path(task, source, cache))
+    record = read_hub_record(record_path(task, source, cache))
     if record is None or is_offline() or not _hub_answers():
         return []
     try:

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stream.errors import require
+from stream.task_spec import SPLITS
 from stream.tasks.identity import text_key
-from stream.tasks.task import SPLITS, Rows
+from stream.tasks.task import Rows
 
 HELD_OUT = 0.1  # the paper's 80/10/10 (Houlsby et al. 2019, Table 3)
 ALL = "all"

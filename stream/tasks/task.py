@@ -14,8 +14,6 @@ from stream.task_spec import TaskSpec
 from stream.tasks.identity import text_key
 from stream.tasks.table import Account
 
-SPLITS = ("train", "validation", "test")
-
 
 @dataclass(frozen=True)
 class Rows:
