@@ -20,13 +20,14 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from stream import command_line, composition
-from stream.config import FILE_NAME, LOCK, LOG_NAME, RunConfig
+from stream.config import RunConfig
 from stream.display import Display
 from stream.errors import IsolationError, TrainingDivergedError, UserError, require
 from stream.interrupt import Interrupted
 from stream.learners import LEARNERS
 from stream.orchestrator import run_stream
 from stream.resume import one_writer, read_record, resumed_config, unfinished_run
+from stream.run_folder import FILE_NAME, LOCK, LOG_NAME
 from stream.screen import outlive_readers
 from stream.sweep import SweepReport, run_job
 from stream.tasks.sequence import DATA

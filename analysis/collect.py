@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stream.config import FILE_NAME, SCHEMA
 from stream.metrics.within_task import probe_points
+from stream.run_folder import FILE_NAME, SCHEMA
 
 TOP_LEVEL = {
     "status": str,

@@ -8,8 +8,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 
 from stream.composition import complaints, compose_run, preset_sweeps
-from stream.config import LOCK, LOG_NAME
 from stream.errors import require
+from stream.run_folder import LOCK, LOG_NAME
 
 _COMMANDS = ("run", "multirun", "cfg", "info", "shell_completion")
 """Hydra does one of these at a time."""

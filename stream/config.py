@@ -15,8 +15,6 @@ from stream.task_spec import TaskSpec
 
 LEAKS = ("drop", "warn", "error")
 ORDERS = ("given", "reversed", "by_size", "random")
-SCHEMA, FILE_NAME = 1, "results.json"  # the record of a run
-LOCK, LOG_NAME = "lock", "run.log"  # all that a run killed before its first record leaves
 # None of these changes a score: they may differ between two parts of a run.
 FREE = ("sweep", "tracking", "device", "cache", "checkpoint", "experiment", "resume", "probe")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")

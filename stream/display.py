@@ -13,8 +13,9 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from stream.config import LOG_NAME, RunConfig
+from stream.config import RunConfig
 from stream.probe import planned_evaluations
+from stream.run_folder import LOG_NAME
 from stream.summary import closing_table, memory_line
 from stream.tasks.report import account_lines
 from stream.tasks.task import Task

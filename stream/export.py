@@ -18,7 +18,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from stream.assembly import Parts, assemble
-from stream.config import FILE_NAME
 from stream.durable import write_durably, write_json
 from stream.errors import UserError, first_line, require, understood, unknown
 from stream.fingerprint import Fingerprinter
@@ -27,6 +26,7 @@ from stream.learners import LEARNERS
 from stream.learners.base import Learner
 from stream.reopen import Served, serve_run
 from stream.resume import read_record, recorded_config
+from stream.run_folder import FILE_NAME
 from stream.screen import outlive_readers
 from stream.tasks.task import Task
 

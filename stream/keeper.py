@@ -9,12 +9,13 @@ from typing import Any
 from stream.assembly import Parts
 from stream.attempt import Step
 from stream.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
-from stream.config import FILE_NAME, CheckpointConfig
+from stream.config import CheckpointConfig
 from stream.durable import JsonText, object_text
 from stream.errors import UserError, first_line, require
 from stream.interrupt import StopRequest
 from stream.results import Record, versions
 from stream.resume import read_record
+from stream.run_folder import FILE_NAME
 from stream.tasks.task import Task
 from stream.training_state import TrainingState
 

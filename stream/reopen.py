@@ -7,10 +7,11 @@ from typing import Any
 
 from stream.assembly import Parts, assemble
 from stream.checkpoint import Checkpoint, CheckpointStore
-from stream.config import FILE_NAME, RunConfig
+from stream.config import RunConfig
 from stream.errors import UserError, require, understood, unknown
 from stream.keeper import group_of, load_tasks
 from stream.resume import read_record, recorded_config
+from stream.run_folder import FILE_NAME
 from stream.tasks.sequence import data_hash
 from stream.tasks.task import Task
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from stream.config import FILE_NAME, SCHEMA, RunConfig
+from stream.config import RunConfig
 from stream.durable import JsonText, json_text, write_json
 from stream.flops import FlopRecord
 from stream.ledger import Ledger, LedgerRow
 from stream.matrix import ScoreMatrix
 from stream.metrics import Flops, Storage, correct_cells, probe_points, summarize
 from stream.probe import Probe
+from stream.run_folder import FILE_NAME, SCHEMA
 from stream.tasks.leaks import Leak
 from stream.tasks.sequence import data_hash
 from stream.tasks.task import Task

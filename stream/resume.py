@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from stream.composition import restore
-from stream.config import FILE_NAME, FREE, LOCK, RunConfig
+from stream.config import FREE, RunConfig
 from stream.errors import UserError, first_line, require, understood
 from stream.learners import LEARNERS
+from stream.run_folder import FILE_NAME, LOCK
 from stream.tasks.sequence import DATA
 from stream.tracking import TRACKERS
 

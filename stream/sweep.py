@@ -15,10 +15,11 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from stream.checkpoint import CheckpointStore
-from stream.config import FILE_NAME, FREE, LOCK, LOG_NAME, RunConfig
+from stream.config import FREE, RunConfig
 from stream.durable import write_json
 from stream.errors import TrainingDivergedError, UserError, require
 from stream.resume import first_difference, one_writer, read_record
+from stream.run_folder import FILE_NAME, LOCK, LOG_NAME
 
 OUTCOMES, UNFINISHED = "outcomes", "unfinished"
 FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"

@@ -8,7 +8,7 @@ from typing import Any
 
 from stream.assembly import Parts
 from stream.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
-from stream.config import FILE_NAME, RunConfig
+from stream.config import RunConfig
 from stream.errors import first_line, understood
 from stream.evaluation import evaluate
 from stream.fingerprint import Fingerprinter
@@ -19,6 +19,7 @@ from stream.probe import Probe
 from stream.reopen import reopen
 from stream.results import Record
 from stream.resume import first_difference, read_record
+from stream.run_folder import FILE_NAME
 from stream.tasks.task import Task
 
 # What goes on while a task is learned, and so is newer in a checkpoint within a task.

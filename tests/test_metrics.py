@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream import ledger, metrics
+from stream import metrics
 from stream.metrics import (
     METRICS,
     NotEvaluatedError,
@@ -252,7 +252,7 @@ def test_isolated_learners_forget_nothing(scores: list[float]) -> None:
     assert average_score(matrix) == learning_score(matrix)
 
 
-MODULES = [ledger] + [
+MODULES = [
     importlib.import_module(f"stream.metrics.{module.name}")
     for module in pkgutil.iter_modules(metrics.__path__)
     if module.name not in ("cells", "catalogue")  # nothing to show in one line
