@@ -155,3 +155,13 @@ def _check_numbers(what: str, values: Iterable[object], kind: str = "number or n
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number and not (value is None and kind == "number or null"):
             raise ValueError(f"{what}: {value!r} is no {kind}")
+
+
+def train_s(results: dict[str, Any]) -> float:
+    """Return the seconds of learning, all tasks."""
+    return results["timing"]["train_s"]
+
+
+def train_flops(results: dict[str, Any]) -> float | None:
+    """Return the floating-point operations of learning, where they were counted."""
+    return sum(results["flops"]["train"]) if results.get("flops") else None

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.report_methods import Method, Results, Value, metric, spread, train_flops, train_s
+from analysis.collect import train_flops, train_s
+from analysis.report_methods import Method, Results, Value, metric, spread
 from analysis.report_plot import (
     INK,
     Chart,

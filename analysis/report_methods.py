@@ -123,16 +123,6 @@ def metric(name: str) -> Value:
     return lambda results: results["metrics"].get(name)
 
 
-def train_s(results: Results) -> float | None:
-    """Seconds of training."""
-    return results["timing"]["train_s"]
-
-
-def train_flops(results: Results) -> float | None:
-    """Floating-point operations of training, where they were counted."""
-    return sum(results["flops"]["train"]) if results.get("flops") else None
-
-
 def multiple(results: Results) -> float | None:
     """All stored parameters as a multiple of the base model's."""
     return results["ledger"]["total_multiple"]

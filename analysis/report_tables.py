@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from analysis.collect import train_s
 from analysis.compare import show_multiple, show_seconds, trained_fraction
 from analysis.references import References
-from analysis.report_methods import Estimate, Method, Results, Value, metric, multiple, train_s
+from analysis.report_methods import Estimate, Method, Results, Value, metric, multiple
 from analysis.report_text import visible
 from stream.wording import DASH, TIMES, percent
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
-from analysis.collect import Run
+from analysis.collect import Run, train_flops, train_s
 from analysis.figure_style import (
     Method,
     NothingToDrawError,
@@ -101,21 +101,13 @@ def growth(runs: Sequence[Run]) -> Figure:
 Cost = Callable[[dict[str, Any]], float | None]
 
 
-def _train_s(results: dict[str, Any]) -> float | None:
-    return results["timing"]["train_s"]
-
-
-def _train_flops(results: dict[str, Any]) -> float | None:
-    return sum(results["flops"]["train"]) if results.get("flops") else None
-
-
 def cost(runs: Sequence[Run]) -> Figure:
     """Average score at the end against seconds of learning, and operations where counted."""
     methods = complete_methods(runs)
     devices = ", ".join(sorted({str(run.results.get("device", "?")) for run in runs}))
-    panels: list[tuple[Cost, str]] = [(_train_s, f"seconds of learning, whole stream ({devices})")]
-    if any(_train_flops(run.results) for method in methods for run in method.runs):
-        panels.append((_train_flops, "floating-point operations of learning, whole stream"))
+    panels: list[tuple[Cost, str]] = [(train_s, f"seconds of learning, whole stream ({devices})")]
+    if any(train_flops(run.results) for method in methods for run in method.runs):
+        panels.append((train_flops, "floating-point operations of learning, whole stream"))
     title = f"cost against score, {seeds_note(num_seeds(methods))}"
     height = 5.4 + 0.22 * len(methods)
     figure = new_figure(5.2 * len(panels) + 2.5, height, heading(runs, title))
@@ -124,7 +116,7 @@ def cost(runs: Sequence[Run]) -> Figure:
         missing = [m.label for m in methods if not _draw_cost(axes, m, read)]
         axes.set(xscale="log")
         plain_number = FuncFormatter(lambda value, _: f"{value:g}")
-        label_log_axis(axes.xaxis, plain_number if read is _train_s else EngFormatter())
+        label_log_axis(axes.xaxis, plain_number if read is train_s else EngFormatter())
         note = f"\nnothing recorded: {plain(', '.join(missing), 60)}" if missing else ""
         axes.set_xlabel(label + note)
         tidy(axes, "both")
