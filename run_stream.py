@@ -59,7 +59,9 @@ def job(composed: DictConfig) -> float | None:
         code = EXIT_USER if isinstance(error, UserError) else EXIT_FAILED
         _stop(f"{_one_line(error)}{_kept(folder)}", code)
     except Interrupted as error:
-        _stop(f"{error}; go on with: resume={folder}", 128 + error.signum)
+        lost = "nothing is kept to go on from (checkpoint.enabled=false)"
+        then = f"go on with: resume={folder}" if error.saved else lost
+        _stop(f"{error}; {then}", 128 + error.signum)
     except KeyboardInterrupt:
         _stop(f"interrupted{_kept(folder)}", EXIT_INTERRUPTED)
 

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import ClassVar, Protocol
@@ -32,7 +33,6 @@ class FitReport:
     """What learning one task took."""
 
     steps: int
-    epochs: int
     examples: int
     seconds: float
     losses: list[float] = field(repr=False)
@@ -110,6 +110,7 @@ class Attempt:
                 meter.total = resumed.flops
         self._losses = _LossLog(task.name, self._device, self._state.losses)
         self._started = time.perf_counter() - self._state.seconds
+        self._paused_at: float | None = None
 
     def epochs(self) -> Iterator[Epoch]:
         """Yield the passes that are left."""
@@ -151,12 +152,27 @@ class Attempt:
         """Return what to tell after a step."""
         return Step(len(self._losses), self._work.steps, examples, self.save)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take no time for what happens inside the block: it is no part of learning."""
+        self._paused_at = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._started += time.perf_counter() - self._paused_at
+            self._paused_at = None
+
+    def _seconds(self) -> float:
+        """Return the time of learning so far, earlier attempts' too."""
+        now = time.perf_counter() if self._paused_at is None else self._paused_at
+        return now - self._started
+
     def save(self) -> TrainingState:
         """Return a copy of all that going on from here needs."""
         self._losses.check()
         return replace(
             self._state,
-            seconds=time.perf_counter() - self._started,
+            seconds=self._seconds(),
             flops=0 if self._meter is None else self._meter.total,
             losses=list(self._losses.values),
             tensors=capture(
@@ -167,11 +183,8 @@ class Attempt:
     def report(self) -> FitReport:
         """Return what learning the task took."""
         self._losses.check()
-        seconds = time.perf_counter() - self._started
-        steps = len(self._losses)
-        return FitReport(
-            steps, self._work.epochs, self._state.examples, seconds, self._losses.values
-        )
+        steps, examples = len(self._losses), self._state.examples
+        return FitReport(steps, examples, self._seconds(), self._losses.values)
 
 
 class _LossLog:

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from stream.models.heads import TaskModel
+from stream.models.losses import batch_loss
 from stream.seeding import kept_randomness
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
@@ -26,8 +28,7 @@ class Learning(Protocol):
     pad_id: int
 
     @property
-    def model(self) -> torch.nn.Module: ...  # noqa: D102
-    def loss(self, batch: Batch) -> torch.Tensor: ...  # noqa: D102
+    def model(self) -> TaskModel: ...  # noqa: D102
 
 
 class FlopMeter:
@@ -53,6 +54,13 @@ class FlopMeter:
             yield
         self.total += self._known[shape]
 
+    @contextmanager
+    def everything(self) -> Iterator[None]:
+        """Count every operation inside the block, once."""
+        with FlopCounterMode(display=False) as counter:
+            yield
+        self.total += counter.get_total_flops()
+
 
 def count_pass(learner: Learning, task: Task, batch_size: int, device: torch.device) -> int:
     """Return the operations of one forward and backward pass over the training rows of ``task``.
@@ -64,7 +72,8 @@ def count_pass(learner: Learning, task: Task, batch_size: int, device: torch.dev
         for rows in training_rows(task, batch_size, learner.seed, epoch=0):
             batch = collate([(task, split, rows)], learner.pad_id)
             with meter.counting(batch):
-                learner.loss(batch.to(device)).backward()
+                batch = batch.to(device)
+                batch_loss(batch, learner.model(batch)).backward()
     learner.model.zero_grad(set_to_none=True)
     return meter.total
 

@@ -8,11 +8,12 @@ from types import FrameType
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was asked to stop, and everything is saved; ``signum`` is the signal."""
+    """A run was asked to stop; ``signum`` is the signal, ``saved`` whether it can go on."""
 
-    def __init__(self, signum: int):
+    def __init__(self, signum: int, *, saved: bool = True):
         super().__init__(f"stopped by {signal.Signals(signum).name}")
         self.signum = signum
+        self.saved = saved
 
 
 class StopRequest:
@@ -21,14 +22,17 @@ class StopRequest:
     def __init__(self) -> None:
         self.signum: int | None = None
 
-    def check(self) -> None:
+    def check(self, *, saved: bool) -> None:
         """Stop here if that was asked for.
+
+        Args:
+            saved: whether all that was done so far is on disk.
 
         Raises:
             Interrupted: the signal.
         """
         if self.signum is not None:
-            raise Interrupted(self.signum)
+            raise Interrupted(self.signum, saved=saved)
 
 
 @contextmanager

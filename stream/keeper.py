@@ -47,7 +47,15 @@ class Keeper:
         stopping = self.stop.signum is not None
         if stopping or (every is not None and step.number % every == 0):
             self.save(self.record.texts(self.record.as_json()), step.save(), index)
-        self.stop.check()
+        self.check_stop()
+
+    def check_stop(self) -> None:
+        """Stop here if that was asked for.
+
+        Raises:
+            Interrupted: the signal.
+        """
+        self.stop.check(saved=self.config.enabled)
 
     def save(
         self,
@@ -104,6 +112,8 @@ class Keeper:
         self.record.restore(found.state["results"])
         done = self.parts.tasks[: self.record.matrix.rows_done()]
         load_tasks(self._store, found, self.parts, done)
+        # Tasks that were added had theirs first, for their baseline.
+        self.parts.learner.model.sort_heads([task.name for task in self.parts.tasks])
         if self.parts.learner.promises_memory:
             self._stored = {n: d for n, d in found.groups.items() if n.startswith("task/")}
         training = found.state["training"]

@@ -97,6 +97,8 @@ def _run(
         write_texts(folder, texts)
         tracker.row(index, results)
         display.row(index, results)
+        if index + 1 < len(parts.tasks):
+            keeper.check_stop()  # not before the row is saved: scoring is short beside learning
     record.status = "complete"
     # First, so that a run is complete on disk when everything is there.
     figures = plots.write_figures(record.as_json(), folder)
@@ -137,7 +139,6 @@ class _Stream:
 
     def _measure(self, task: Task) -> Cell:
         """Evaluate one task for real."""
-        self._keeper.stop.check()
         settings = self._config.evaluation
         cell = evaluate(self._learner, task, settings.split, settings.batch_tokens, self._device)
         self._display.evaluated(len(task.split(settings.split)))
@@ -150,7 +151,10 @@ class _Stream:
     def untrained_scores(self, tasks: Sequence[Task]) -> list[float]:
         """Return the scores of the untrained learner."""
         self._display.stage("scoring the untrained learner")
-        cells = [self._measure(task) for task in tasks]
+        cells = []
+        for task in tasks:
+            self._keeper.check_stop()
+            cells.append(self._measure(task))
         self._record.timing.baseline_s += sum(cell.seconds for cell in cells)
         return [cell.score for cell in cells]
 
@@ -168,7 +172,6 @@ class _Stream:
             self._look(index, step.number, step.total)
             self._keeper.after_step(index, step)
 
-        probed = self._probe_seconds()
         report = fit(
             self._learner,
             task,
@@ -178,21 +181,16 @@ class _Stream:
             meter=meter,
             resumed=resumed,
         )
-        probed = self._probe_seconds() - probed
         if flops is not None and meter is not None:
             spent, size = meter.total, training.batch_size
             # What was learned without a step (joint training's later tasks) has no pass to count.
             one_pass = count_pass(self._learner, task, size, self._device) if spent else 0
-            flops.add(spent, one_pass, report.epochs)
+            flops.add(spent, one_pass, self._learner.passes(task, training))
         self._record.losses[task.name] = report.losses
         timing = self._record.timing
-        timing.train_s.append(report.seconds - probed)
+        timing.train_s.append(report.seconds)
         timing.train_examples.append(report.examples)
         timing.steps.append(report.steps)
-
-    def _probe_seconds(self) -> float:
-        """Return the time spent on the probe so far; no part of learning."""
-        return self._record.probe.seconds if self._record.probe is not None else 0.0
 
     def _look(self, index: int, step: int, steps: int) -> None:
         """Probe the tasks up to ``index`` if it is time."""

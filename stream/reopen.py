@@ -46,7 +46,7 @@ def serve_run(folder: Path, device: str = "auto") -> Served:
     with understood(folder / FILE_NAME):
         tasks = [Task(name, config.task[name], {}, {}) for name in results["order"]]
     parts = assemble(config, tasks=tasks)
-    store, found = _newest_checkpoint(folder)
+    store, found = _served_checkpoint(folder, parts)
     learned = [task for task in tasks if group_of(task) in found.groups]
     load_tasks(store, found, parts, learned, serve_only=True)
     return Served(config, parts, {task.name: task for task in learned})
@@ -80,18 +80,30 @@ def reopen(
     tasks = [task for task in parts.tasks if task.name in names]
     last = max(order.index(name) for name in names) + 1
     needed = parts.tasks[:last] if parts.learner.transfers else tasks  # what they were built on
-    load_tasks(*_newest_checkpoint(folder), parts, needed)
+    load_tasks(*_served_checkpoint(folder, parts), parts, needed)
     return Reopened(results, config, parts, tasks)
 
 
-def _newest_checkpoint(folder: Path) -> tuple[CheckpointStore, Checkpoint]:
+def _served_checkpoint(folder: Path, parts: Parts) -> tuple[CheckpointStore, Checkpoint]:
     """Return a run's store and the newest generation in it that is whole.
 
     Raises:
-        UserError: the run kept none.
+        UserError: the run kept none, or one of weights that all tasks share and that were on their
+            way to the next task.
     """
     store = CheckpointStore(folder)
     found = store.latest()
     if found is None:
         raise UserError(f"{folder} has no checkpoint: the run kept none")
+    halfway = is_halfway(found, promises_memory=parts.learner.promises_memory)
+    require(
+        not halfway,
+        f"{folder} was stopped while its {parts.learner.name} learned a task, and what serves the "
+        f"others changes meanwhile; go on first: resume={folder}",
+    )
     return store, found
+
+
+def is_halfway(checkpoint: Checkpoint, *, promises_memory: bool) -> bool:
+    """Return whether the weights that serve learned tasks are those of no finished row."""
+    return checkpoint.state["training"] is not None and not promises_memory

@@ -167,6 +167,10 @@ class TaskSpec:
             f"task {self.title!r}: {self.metric} does not judge a {self.target}, but "
             f"{', '.join(metrics)}",
         )
+        require(
+            self.metric != "f1" or len(self.labels or ()) == 2,
+            f"task {self.title!r}: f1 is of the second of two labels, got {self.labels}",
+        )
         expected = 1 if self.kind == "single" else 2
         for columns in (self.files, self.original, self.hub):
             require(

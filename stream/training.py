@@ -64,8 +64,9 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
                     loss = engine.step(learn, batch)
                 attempt.note(loss, batch)
                 learner.after_step(batch)
-                on_step(attempt.progress(len(batch)))
-    report = attempt.report()
+                with attempt.paused():
+                    on_step(attempt.progress(len(batch)))
     engine.end(learner, task)
-    learner.end_task(task)
-    return report
+    with meter.everything() if meter is not None else nullcontext():
+        learner.end_task(task)
+    return attempt.report()

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stream.assembly import Parts
+from stream.assembly import Parts, assemble
 from stream.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.config import RunConfig
 from stream.errors import first_line, understood
@@ -16,9 +16,9 @@ from stream.flops import FlopRecord
 from stream.ledger import count_stored
 from stream.matrix import Cell, ScoreMatrix
 from stream.probe import Probe
-from stream.reopen import reopen
+from stream.reopen import is_halfway, reopen
 from stream.results import Record
-from stream.resume import first_difference, read_record
+from stream.resume import first_difference, read_record, recorded_config
 from stream.run_folder import FILE_NAME
 from stream.tasks.task import Task
 
@@ -74,6 +74,12 @@ def _checks(
     status = {"partial", "complete"} if done == len(results["order"]) else {"partial"}
     right = results["status"] in status
     yield Check("status", "known", "known" if right else str(results["status"]))
+    promised = results["memory"]["promised"]
+    if not done or is_halfway(checkpoint, promises_memory=promised):
+        config = replace(recorded_config(results), device=device)
+        yield from _record_checks(results, assemble(config), config)
+        yield Check("weights of a finished row", "none kept yet", "none kept yet")
+        return
     run = reopen(folder, results["order"][:done], device, same_data=False)
     yield from _record_checks(results, run.parts, run.config)
     yield from _state_checks(results, run.parts, run.tasks, run.config.evaluation.split)

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.models.heads import TaskModel, batch_loss
+from stream.models.heads import TaskModel
+from stream.models.losses import batch_loss
 from stream.seeding import derive_seed
 from stream.tasks.batches import collate, epoch_order, evaluation_batches, training_rows
 from stream.tasks.task import Split, Task

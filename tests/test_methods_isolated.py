@@ -26,7 +26,7 @@ from stream.models.columns import Lateral
 from stream.models.composed import Attention
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.hard_concrete import expected_open, gate
-from stream.models.heads import batch_loss
+from stream.models.losses import batch_loss
 from stream.models.projected_attention import Attention as ProjectedAttention
 from stream.models.projected_attention import Projections
 from stream.schedule import Epoch

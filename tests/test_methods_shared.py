@@ -15,7 +15,7 @@ from stream.learners.finetune import Finetune
 from stream.learners.lwf import Lwf, held
 from stream.learners.shared_adapter import SharedAdapter
 from stream.learners.si import Si
-from stream.models.heads import batch_loss
+from stream.models.losses import batch_loss
 from stream.quadratic import Quadratic
 from stream.schedule import Epoch
 from stream.tasks.batches import collate

@@ -7,7 +7,7 @@ import torch
 from stream.errors import UserError
 from stream.learners.replay import Replay
 from stream.memory import ReplayMemory
-from stream.models.heads import batch_loss
+from stream.models.losses import batch_loss
 from stream.schedule import Epoch
 from stream.tasks.batches import Batch
 from stream.tasks.mixture import Rehearsal

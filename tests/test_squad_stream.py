@@ -18,7 +18,8 @@ from stream.learners.adapter import Adapter
 from stream.learners.finetune import Finetune
 from stream.learners.replay import Replay
 from stream.metrics.flips import decode_correct
-from stream.models.heads import Head, TaskModel, part_loss
+from stream.models.heads import Head, TaskModel
+from stream.models.losses import part_loss
 from stream.predict import Service
 from stream.tasks.__main__ import main
 from stream.tasks.batches import collate

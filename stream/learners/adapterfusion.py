@@ -34,12 +34,13 @@ class AdapterFusion(GrownAdapters):
 
     def owns(self, name: str) -> bool:
         """The fusion: one working copy, a task's values in it."""
-        return ".fusion." in name
+        return ".fusion." in name and not self._is_any(name)  # a task may be called fusion
 
     def first_values(self, task: Task) -> dict[str, torch.Tensor]:
         """Return a fusion drawn for the task's name."""
         generator = torch_generator(self.seed, "fusion", task.name)
-        return {**self.bank.first, **drawn_values(self.model.encoder, generator, ".fusion.")}
+        drawn = drawn_values(self.model.encoder, generator, ".fusion.")
+        return {**self.bank.first, **{n: t for n, t in drawn.items() if self.owns(n)}}
 
     def combines(self, task: str) -> bool:
         """Whether the task's fusion was learned, or is being learned."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from stream.learners.remembering import Remembering
-from stream.models.heads import batch_loss
+from stream.models.losses import batch_loss
 from stream.schedule import Epoch
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task

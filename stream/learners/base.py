@@ -15,7 +15,8 @@ from stream.config import TrainingConfig
 from stream.errors import require
 from stream.learners.keeping import Keeping
 from stream.models.bank import TaskBank
-from stream.models.heads import TaskModel, batch_loss
+from stream.models.heads import TaskModel
+from stream.models.losses import batch_loss
 from stream.schedule import Epoch, Workload, planned_work
 from stream.tasks.batches import Batch, collate, training_rows
 from stream.tasks.task import Task
@@ -98,6 +99,10 @@ class Learner(Keeping):
     def workload(self, task: Task, training: TrainingConfig) -> Workload:
         """Return the work of learning ``task``, the same whenever it is asked for."""
         return planned_work(len(task.split("train")), training)
+
+    def passes(self, task: Task, training: TrainingConfig) -> int:
+        """Return how often learning ``task`` reads its training rows."""
+        return self.workload(task, training).epochs
 
     def begin_task(self, task: Task) -> None:
         """Add the task's head and give the task its first values."""

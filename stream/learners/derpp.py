@@ -16,7 +16,8 @@ import torch
 
 from stream.errors import require
 from stream.learners.remembering import Rehearsing
-from stream.models.heads import Head, TaskModel, batch_loss, joined
+from stream.models.heads import Head, TaskModel, joined
+from stream.models.losses import batch_loss
 from stream.schedule import Epoch
 from stream.seeding import numpy_generator
 from stream.tasks.batches import Batch, collate, training_rows

@@ -17,7 +17,7 @@ import torch
 
 from stream.errors import require, require_effect
 from stream.learners.sequential import Penalized
-from stream.models.heads import part_loss
+from stream.models.losses import part_loss
 from stream.seeding import numpy_generator
 from stream.tasks.batches import collate
 from stream.tasks.task import Task
@@ -65,14 +65,16 @@ class Ewc(Penalized):
         rows = order[: self.fisher_rows]
         parameters = self.shared_parameters()
         found = {name: torch.zeros_like(p) for name, p in parameters.items()}
+        # A squared error is twice a normal's; a span's loss is the mean over its two ends.
+        nll_of_loss = 0.5 if task.is_regression else 2.0 if task.is_span else 1.0
         was_training = model.training
         model.eval()
         model.renew()
         for row in rows:
             batch = collate([(task, split, np.array([row]))], self.pad_id).to(model.device)
             with model.computing():
-                nll = part_loss(batch.parts[0], model(batch)[0], batch.labels[0])
-                (nll / 2 if task.is_regression else nll).backward()
+                loss = part_loss(batch.parts[0], model(batch)[0], batch.labels[0])
+                (loss * nll_of_loss).backward()
             for name, parameter in parameters.items():
                 if parameter.grad is not None:
                     found[name].addcmul_(parameter.grad, parameter.grad, value=1 / len(rows))

@@ -73,6 +73,11 @@ class Fitted(Learner):
         del task, training
         return Workload(0, 0, 0)
 
+    def num_trained(self, task: Task) -> int:
+        """Return how many numbers were fitted."""
+        tensors = self._states[task.name].values()
+        return sum(tensor.numel() for tensor in tensors if tensor.is_floating_point())
+
     def begin_task(self, task: Task) -> None:
         """Add no head."""
 

@@ -69,8 +69,8 @@ def drawn_values(
 
 def draw_into(encoder: Encoder, generator: torch.Generator, part: str = "") -> None:
     """Give inserted modules fresh values, those that `drawn_values` returns."""
-    drawn = drawn_values(encoder, generator, part)
-    copy_named(drawn, {name: encoder.get_parameter(name) for name in drawn})
+    drawn, parameters = drawn_values(encoder, generator, part), dict(encoder.named_parameters())
+    copy_named(drawn, {name: parameters[name] for name in drawn})
 
 
 def insert_adapters(

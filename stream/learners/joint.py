@@ -69,6 +69,11 @@ class Joint(Learner):
         steps, examples = sum(p.steps for p in plans), sum(p.examples for p in plans)
         return Workload(1 if group else 0, steps, examples)
 
+    def passes(self, task: Task, training: TrainingConfig) -> int:
+        """Return the task's own, which `workload` has in one epoch with those of others."""
+        rows = len(task.split("train"))
+        return planned_work(rows, training).epochs if self._group(task) else 0
+
     def begin_task(self, task: Task) -> None:
         """With ``prefix`` start encoder and heads anew; train nothing where there is no group."""
         group = self._group(task)

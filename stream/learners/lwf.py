@@ -17,7 +17,8 @@ import torch
 from stream.errors import require
 from stream.learners.keeping import copy_named
 from stream.learners.sequential import Sequential
-from stream.models.heads import States, batch_loss
+from stream.models.heads import States
+from stream.models.losses import batch_loss
 from stream.tasks.batches import Batch
 from stream.tasks.task import Task
 

@@ -16,7 +16,7 @@ import torch
 
 from stream.errors import choose
 from stream.learners.remembering import Rehearsing
-from stream.models.heads import mixture_loss, summed_loss
+from stream.models.losses import mixture_loss, summed_loss
 from stream.schedule import Epoch
 from stream.tasks.batches import Batch
 from stream.tasks.mixture import Rehearsal, owners

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from stream.models.bottleneck import Fresh, draw
+from stream.models.by_task import ByTask
 from stream.models.encoder import Encoder
 from stream.models.use import Use
 
@@ -62,7 +63,7 @@ class Column(nn.Module):
         self.lateral = lateral
 
 
-class Columns(nn.ModuleDict):
+class Columns(ByTask):
     """The columns of all tasks at one layer, computed by hooks of the pretrained layer."""
 
     def __init__(self, columns: dict[str, Column], use: Reading, *, lowest: bool):

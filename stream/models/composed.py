@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from stream.models.bottleneck import Architecture, Bottleneck, Fresh, draw
+from stream.models.by_task import ByTask
 from stream.models.encoder import SubLayer
 from stream.models.use import Use
 
@@ -21,7 +22,7 @@ class Composed(nn.Module):
     def __init__(self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], use: Use):
         super().__init__()
         self.dropout = place.dropout
-        self.adapters = nn.ModuleDict({task: Bottleneck(architecture) for task in tasks})
+        self.adapters = ByTask({task: Bottleneck(architecture) for task in tasks})
         self.use = use
         self._norm = (place.norm,)  # in a tuple, so that it is not a part of this module
         self._input: torch.Tensor | None = None

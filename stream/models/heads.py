@@ -12,11 +12,11 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from stream.models.by_task import ByTask
 from stream.models.encoder import Encoder
 from stream.models.half import HalfEncoder
 from stream.seeding import torch_generator
-from stream.tasks.batches import Batch, Part, Texts
-from stream.tasks.mixture import Mixture
+from stream.tasks.batches import Batch, Texts
 from stream.tasks.task import Task
 
 HEAD_STD = 0.02  # adapter-bert's and BERT's own
@@ -85,7 +85,7 @@ class TaskModel(nn.Module):
         self._computes: HalfEncoder | None = None
         self._took = False
         self.encoder = encoder
-        self.heads = nn.ModuleDict()
+        self.heads = ByTask()
         self.dropout = nn.Dropout(dropout)
         self._seed = seed
 
@@ -110,6 +110,12 @@ class TaskModel(nn.Module):
         middle = sum(task.spec.score_range) / 2 if task.spec.score_range else 0.0
         nn.init.constant_(head.bias, middle)
         self.heads[task.name] = head.to(self.device).requires_grad_(requires_grad=False)
+
+    def sort_heads(self, names: Sequence[str]) -> None:
+        """Put the heads there are in the order of ``names``: sums over all follow it."""
+        found = {name: self.heads[name] for name in names if name in self.heads}
+        self.heads.clear()
+        self.heads.update(found)
 
     def head_state(self, task: str) -> dict[str, torch.Tensor]:
         """Return the tensors of a task's head by their names in this model."""
@@ -185,70 +191,3 @@ def joined(parts: Sequence[torch.Tensor]) -> torch.Tensor:
     if any(part.shape[1] < most for part in parts):
         parts = [functional.pad(p, (0, most - p.shape[1]), value=Head.NEVER) for p in parts]
     return torch.cat(list(parts))
-
-
-def part_loss(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return the summed loss of one part: cross-entropy, or squared error for regression."""
-    if part.task.is_span:
-        return span_loss(logits, labels)
-    if part.task.is_regression:
-        return squared_error(logits[:, 0], labels).sum()
-    return functional.cross_entropy(logits, labels, reduction="sum")
-
-
-def squared_error(found: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-    """Return the squared error of each row, [B]; 0 where the score is NaN."""
-    return torch.where(scores.isnan(), 0.0, found - scores) ** 2
-
-
-def mixture_loss(
-    heads: Sequence[Head], owners: torch.Tensor, states: States, mixture: Mixture
-) -> torch.Tensor:
-    """Return the summed loss of rows of several tasks, each through its own task's head.
-
-    One softmax over the outputs of all heads, of which a row sees those of its own alone.
-
-    Args:
-        heads: of the tasks that may occur, in order.
-        owners: int64 [columns]; the position of the task of each of the heads' outputs.
-        states: of the rows.
-        mixture: the rows.
-    """
-    weight, bias = (torch.cat(p) for p in zip(*((h.weight, h.bias) for h in heads), strict=True))
-    logits = functional.linear(states.texts, weight, bias)  # [B, columns]
-    own, columns, scores = mixture.labels
-    mine = logits.masked_fill(owners != own[:, None], Head.NEVER)
-    # A regression task has one output, whose probability is 1: its cross-entropy is exactly 0.
-    entropy = functional.cross_entropy(mine, columns, reduction="sum")
-    found = logits.gather(1, columns.clamp(min=0)[:, None])[:, 0]
-    return entropy + squared_error(found, scores).sum()
-
-
-def span_loss(logits: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:
-    """Return the summed mean of both ends' cross-entropies over [CLS] and the context's tokens.
-
-    Args:
-        logits: [B, 2 L]; of each token as first one of the answer, and as last one.
-        spans: int64 [B, 4]; first and last token of the answer, first token of the context and the
-            one behind its last.
-    """
-    by_token = logits.unflatten(1, (-1, 2))
-    place = torch.arange(by_token.shape[1], device=logits.device)
-    inside = (place >= spans[:, 2:3]) & (place < spans[:, 3:4]) | (place == 0)  # [B, L]
-    by_end = by_token.masked_fill(~inside[..., None], Head.NEVER).transpose(1, 2)  # [B, 2, L]
-    ends = by_end.flatten(0, 1), spans[:, :2].flatten()
-    return functional.cross_entropy(*ends, reduction="sum") / 2
-
-
-def summed_loss(batch: Batch, logits: list[torch.Tensor]) -> torch.Tensor:
-    """Return the loss of all examples of the batch together, whatever their tasks."""
-    losses = [
-        part_loss(part, part_logits, labels)
-        for part, part_logits, labels in zip(batch.parts, logits, batch.labels, strict=True)
-    ]
-    return torch.stack(losses).sum()
-
-
-def batch_loss(batch: Batch, logits: list[torch.Tensor]) -> torch.Tensor:
-    """Return the mean loss over all examples of the batch, whatever their tasks."""
-    return summed_loss(batch, logits) / batch.size

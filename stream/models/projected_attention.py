@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from stream.models.bottleneck import Fresh, draw
+from stream.models.by_task import ByTask
 from stream.models.encoder import Encoder, SubLayer
 from stream.models.use import Use
 
@@ -71,7 +72,7 @@ class ProjectedDropout(nn.Module):
     def __init__(self, place: SubLayer, pals: Mapping[str, Pal], use: Use):
         super().__init__()
         self.dropout = place.dropout
-        self.pals = nn.ModuleDict(pals)
+        self.pals = ByTask(pals)
         self._use = use
         self._input: tuple[torch.Tensor, torch.Tensor | None] | None = None
 
