@@ -2,10 +2,14 @@
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from stream.flops import FlopMeter, count_pass
+from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.frozen import Frozen
+from stream.learners.joint import Joint
+from stream.learners.lwf import Lwf
 from stream.learners.replay import Replay
 from stream.tasks.batches import collate, training_rows
 from stream.training import fit
@@ -63,6 +67,27 @@ def test_replayed_rows_are_spent_but_no_part_of_the_pass() -> None:
     passes = [count_pass(run.learner, task, SHORT.batch_size, CPU) for task in tasks]
     assert first == pytest.approx(SHORT.epochs * passes[0], rel=0.05)
     assert second > 1.6 * SHORT.epochs * passes[1]  # as many remembered rows as new ones
+
+
+def test_the_pass_is_without_what_a_method_adds() -> None:
+    """The teacher of LwF; and joint training passes over its rows as often as others."""
+    task = made_task("a", 2)
+    one_pass, spent = set(), set()
+    for learner in (Finetune(), Lwf(), Joint()):
+        run, (operations,) = learned(learner, [task])
+        one_pass.add(count_pass(run.learner, task, SHORT.batch_size, CPU))
+        spent.add(operations)
+        assert learner.passes(task, SHORT) == SHORT.epochs
+    assert len(one_pass) == len(spent) == 1
+
+
+def test_what_is_measured_after_the_last_step_is_spent_too() -> None:
+    task = made_task("a", 2)
+    _, (plain,) = learned(Finetune(), [task])
+    run, (spent,) = learned(Ewc(fisher_rows=6), [task])
+    with FlopCounterMode(display=False) as counter:
+        run.learner.fisher(task)
+    assert spent == plain + counter.get_total_flops()
 
 
 def test_counting_learns_nothing() -> None:

@@ -25,6 +25,7 @@ REAL = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no real data at {SHARED}
         {"labels": ["a", "a"]},
         {"kind": "triple"},
         {"metric": "spearman"},
+        {"metric": "f1", "labels": ["a", "b", "c"]},
         {"labels": None, "score_range": [5.0, 0.0], "metric": "spearman"},
     ],
 )

@@ -15,18 +15,20 @@ from stream.answers import answer_f1
 from stream.evaluation import digest, logits_of
 from stream.export import export_task
 from stream.learners.adapter import Adapter
+from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.replay import Replay
 from stream.metrics.flips import decode_correct
 from stream.models.heads import Head, TaskModel
 from stream.models.losses import part_loss
 from stream.predict import Service
+from stream.seeding import numpy_generator
 from stream.tasks.__main__ import main
 from stream.tasks.batches import collate
 from stream.tasks.task import Task
 from stream.training import fit
 from stream.verify import verify
-from tests.conftest import CPU, SHORT, made_task, tiny_encoder
+from tests.conftest import CPU, SHORT, Stream, made_task, tiny_encoder
 from tests.run.program import run_plain
 from tests.squad import as_rows, encoder, made_rows, spec
 from tests.test_engine import cuda, learned
@@ -72,6 +74,34 @@ def test_loss_is_the_mean_of_two_cross_entropies(span_task: Task) -> None:
         assert gradient[row, 1:start].abs().max() == 0  # neither the question nor padding
         assert gradient[row, stop:].abs().max() == 0
         assert gradient[row, start:stop].abs().min() > 0
+
+
+def test_fisher_is_of_the_likelihood_of_both_ends(span_task: Task) -> None:
+    """log p = log p(first) + log p(last), by hand for each row."""
+    learner = Ewc(fisher_rows=4)
+    run = Stream(learner, [span_task])
+    learner.begin_task(span_task)
+    found = learner.fisher(span_task)
+    split, expected = span_task.split("train"), {n: torch.zeros_like(t) for n, t in found.items()}
+    order = numpy_generator(0, "fisher", "s").permutation(len(split))[:4]
+    run.model.eval()
+    for row in order:
+        batch = collate([(span_task, split, np.array([row]))], 0)
+        ends = run.model(batch)[0].unflatten(1, (-1, 2))[0]
+        first, last, start, stop = batch.labels[0][0].tolist()
+        inside = torch.tensor([0, *range(start, stop)])
+        parts = [
+            ends[inside, end].logsumexp(0) - ends[right, end]
+            for end, right in enumerate((first, last))
+        ]
+        sum(parts).backward()
+        for name, parameter in learner.shared_parameters().items():
+            if parameter.grad is not None:
+                expected[name] += parameter.grad**2 / 4
+        run.model.zero_grad(set_to_none=True)
+    for name, fisher in found.items():
+        torch.testing.assert_close(fisher, expected[name], rtol=1e-3, atol=1e-9)
+    assert sum(float(f.sum()) for f in found.values()) > 0
 
 
 def test_a_pass_serves_texts_and_tokens(span_task: Task) -> None:

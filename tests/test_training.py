@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from stream.attempt import FitReport, Step
 from stream.config import TrainingConfig
 from stream.errors import TrainingDivergedError
 from stream.learners.adapter import Adapter
@@ -12,9 +13,41 @@ from stream.learners.finetune import Finetune
 from stream.models.heads import TaskModel
 from stream.schedule import optimizer_for, planned_work, warmup_then_linear
 from stream.seeding import torch_randomness
-from stream.tasks.batches import training_rows
+from stream.tasks.batches import Batch, training_rows
+from stream.tasks.task import Task
 from stream.training import fit
+from stream.training_state import TrainingState
 from tests.conftest import SHORT, Stream, made_task, tiny_encoder
+
+
+def test_seconds_are_those_of_learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `end_task` does counts, what is called after a step does not; also when going on."""
+    now = [100.0]
+    monkeypatch.setattr("stream.attempt.time.perf_counter", lambda: now[0])
+
+    def passes(seconds: float) -> None:
+        now[0] += seconds
+
+    class Measured(Finetune):
+        def after_step(self, batch: Batch) -> None:
+            passes(1)
+
+        def end_task(self, task: Task) -> None:
+            super().end_task(task)
+            passes(7)
+
+    task, saved = made_task("a"), []
+
+    def on_step(step: Step) -> None:
+        passes(1000)
+        saved.append(step.save())
+
+    def learn(resumed: TrainingState | None = None) -> FitReport:
+        return fit(Stream(Measured(), [task]).learner, task, SHORT, on_step, resumed=resumed)
+
+    assert learn().seconds == 6 + 7
+    assert [state.seconds for state in saved] == [1, 2, 3, 4, 5, 6]
+    assert learn(saved[1]).seconds == 6 + 7
 
 
 def test_equals_a_plain_loop() -> None:

@@ -16,7 +16,7 @@ from stream.learners import LEARNERS
 from stream.models.heads import TaskModel
 from stream.tasks.task import Task
 from stream.training import fit
-from tests.conftest import CPU, SHORT, tiny_encoder
+from tests.conftest import CPU, SHORT, made_task, tiny_encoder
 
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
 ISOLATED = pytest.mark.parametrize(
@@ -55,6 +55,27 @@ def test_repeats_bit_for_bit_and_differs_with_another_seed(
     assert first.last_digests() == again.last_digests()
     differs = [other.last_digests()[t] != d for t, d in first.last_digests().items()]
     assert differs == [LEARNERS[name].seeded] * 3
+
+
+@EVERY
+def test_a_task_may_have_any_name(name: str, stream: Callable) -> None:
+    """Those of torch's own methods and of modules in the encoder, too."""
+    counted = []
+    plain = ("one", "two", "three")
+    for names in (("train", "items", "fusion"), plain):
+        tasks = [
+            dataclasses.replace(made_task(data), name=task)
+            for data, task in zip(plain, names, strict=True)
+        ]
+        run = stream(LEARNERS[name](), tasks)
+        run.run()
+        counted.append([run.learner.num_trained(task) for task in run.tasks[-1:]])
+        trained = run.learner.trained_parameters()
+        counted[-1].append(sum(p.numel() for p in trained.values()))
+        if LEARNERS[name].promises_memory:
+            assert run.matrix.memory() == (2, 2)
+    if name not in ("lt_sft", "diff_pruning"):  # which entries of all are theirs is learned
+        assert counted[0] == counted[1]
 
 
 @EVERY

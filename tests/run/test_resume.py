@@ -142,7 +142,7 @@ def test_two_processes_cannot_write_to_one_folder(tmp_path: Path) -> None:
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("learner", ["adapter", "finetune"])
+@pytest.mark.parametrize("learner", ["adapter", "finetune", "replay"])
 def test_a_finished_stream_grows_as_if_it_had_been_longer(tmp_path: Path, learner: str) -> None:
     given = (f"learner={learner}", "probe.every=4")
     assert run(tmp_path, *given, "task=[stsb,cola]", "hydra.run.dir=grown")[0] == 0

@@ -3,13 +3,30 @@
 import json
 import random
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from analysis.__main__ import main
+from stream.checkpoint import CheckpointStore
+from stream.composition import compose_run, register
+from stream.config import RunConfig
+from stream.display import Display
+from stream.errors import UserError
+from stream.interrupt import Interrupted, StopRequest
+from stream.learners import LEARNERS
+from stream.orchestrator import run_stream
+from stream.predict import Service
+from stream.tasks.sequence import DATA
+from stream.tasks.task import Task
+from stream.tracking import TRACKERS, NoTracking
+from stream.verify import verify
 from tests.run.program import ENVIRONMENT, ROOT, run
 
 CSV = "text;label\n" + "".join(
@@ -111,3 +128,74 @@ def test_changed_data_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_no_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(tmp_path / "nothing")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.fixture
+def asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> list[StopRequest]:
+    """The request of the next run in this process."""
+    made: list[StopRequest] = []
+
+    @contextmanager
+    def requests() -> Iterator[StopRequest]:
+        made.append(StopRequest())
+        yield made[-1]
+
+    monkeypatch.setattr("stream.orchestrator.stop_requests", requests)
+    return made
+
+
+def config(*settings: str) -> RunConfig:
+    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    given = ("experiment=smoke", "device=cpu", "tracking=none", "task=[stsb,cola]", *settings)
+    return compose_run(ROOT / "conf", given)[0]
+
+
+class Stopping(Display):
+    """Asks for a stop at a step of a task, or while a row is scored."""
+
+    def __init__(self, folder: Path, requests: list[StopRequest], stage: str, index: int):
+        super().__init__(Console(quiet=True), folder)
+        self._requests, self._place, self._index = requests, (stage, index), -1
+
+    def learning(self, index: int, task: Task) -> None:
+        self._index = index
+        super().learning(index, task)
+
+    def step(self, step: int, steps: int, examples: int) -> None:
+        if (f"step {step}", self._index) == self._place:
+            self._requests[-1].signum = signal.SIGTERM
+        super().step(step, steps, examples)
+
+    def evaluating(self, index: int, tasks: int) -> None:
+        if ("scoring", index) == self._place:
+            self._requests[-1].signum = signal.SIGTERM
+        super().evaluating(index, tasks)
+
+
+@pytest.mark.parametrize("learner", ["adapter", "finetune"])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_run_stopped_within_a_task_agrees_with_its_record(
+    asked_to_stop: list[StopRequest], tmp_path: Path, learner: str, index: int
+) -> None:
+    chosen = config(f"learner={learner}")
+    with Stopping(tmp_path, asked_to_stop, "step 3", index) as display, pytest.raises(Interrupted):
+        run_stream(chosen, tmp_path, display=display, tracker=NoTracking())
+    checks = list(verify(tmp_path, "cpu"))
+    assert [check for check in checks if not check.ok] == []
+    halfway = learner == "finetune" or index == 0
+    assert any(check.what == "weights of a finished row" for check in checks) == halfway
+    if learner == "finetune":
+        with pytest.raises(UserError, match="go on first: resume="):
+            Service(tmp_path)
+
+
+def test_a_stop_while_a_row_is_scored_loses_nothing(
+    asked_to_stop: list[StopRequest], tmp_path: Path
+) -> None:
+    chosen = config("learner=finetune")
+    with Stopping(tmp_path, asked_to_stop, "scoring", 0) as display, pytest.raises(Interrupted):
+        run_stream(chosen, tmp_path, display=display, tracker=NoTracking())
+    found = CheckpointStore(tmp_path).latest()
+    assert found is not None
+    assert found.state["training"] is None
+    assert len(found.state["results"]["ledger"]["tasks"]) == 1
