@@ -13,8 +13,10 @@ from stream.learners.derpp import Derpp
 from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.lwf import Lwf, held
+from stream.learners.sequential import Penalized
 from stream.learners.shared_adapter import SharedAdapter
 from stream.learners.si import Si
+from stream.ledger import count_stored
 from stream.models.losses import batch_loss
 from stream.quadratic import Quadratic
 from stream.schedule import Epoch
@@ -67,8 +69,21 @@ def test_the_quadratic_penalty_is_a_sum_over_tasks() -> None:
     expected = sum(w * (point - a) for w, a in zip(weights, anchors[0], strict=True))
     np.testing.assert_allclose(penalty.gradient("x", torch.tensor(point)), expected, rtol=1e-12)
     again = Quadratic()
-    again.load(penalty.state())
+    again.load(penalty.state(), {"x": torch.tensor(anchors[0][-1])})
     np.testing.assert_allclose(again.gradient("x", torch.tensor(point)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("learner", "copies"), [(Si(), 1), (Ewc(online=True), 1), (Ewc(), 2)])
+def test_between_tasks_the_weights_are_the_anchor(
+    learner: Penalized, copies: int, three_tasks: list[Task]
+) -> None:
+    """So besides them only the importance is stored, and offline what earlier anchors pull."""
+    run, plain = Stream(learner, three_tasks[:2]), Stream(Finetune(), three_tasks[:2])
+    run.run()
+    plain.run()
+    stored = [count_stored(r.learner.stored_states(three_tasks[:2]))[0] for r in (run, plain)]
+    shared = sum(p.numel() for p in learner.shared_parameters().values())
+    assert stored[0] - stored[1] == copies * shared
 
 
 def test_online_ewc_keeps_the_newest_anchor_and_a_decayed_sum() -> None:

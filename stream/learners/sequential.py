@@ -21,6 +21,7 @@ from stream.seeding import torch_generator
 from stream.tasks.task import Task
 
 Named = dict[str, torch.Tensor]
+ANCHOR = "anchor."
 
 
 @dataclass
@@ -83,8 +84,17 @@ class Penalized(Sequential):
         return self._penalty.state()
 
     def restore_kept(self, kept: Mapping[str, torch.Tensor]) -> None:
-        """Take the penalty."""
-        self._penalty.load(kept)
+        """Take the penalty; its anchor is where the weights stand."""
+        self._penalty.load(kept, self.shared_parameters())
+
+    def running_state(self) -> Named:
+        """Return the anchor, which the weights have left."""
+        return {f"{ANCHOR}{name}": tensor for name, tensor in self._penalty.anchor.items()}
+
+    def restore_running(self, running: Mapping[str, torch.Tensor]) -> None:
+        """Take the anchor."""
+        found = {n.removeprefix(ANCHOR): t for n, t in running.items() if n.startswith(ANCHOR)}
+        self._penalty.move_anchor(found)
 
 
 def insert_shared_adapters(encoder: Encoder, size: int, seed: int) -> set[str]:
