@@ -92,8 +92,14 @@ class Penalized(Sequential):
         return {f"{ANCHOR}{name}": tensor for name, tensor in self._penalty.anchor.items()}
 
     def restore_running(self, running: Mapping[str, torch.Tensor]) -> None:
-        """Take the anchor."""
+        """Take the anchor.
+
+        Raises:
+            UserError: it is not there.
+        """
         found = {n.removeprefix(ANCHOR): t for n, t in running.items() if n.startswith(ANCHOR)}
+        same = found.keys() == self._penalty.anchor.keys()
+        require(same, "the checkpoint lacks the penalty's anchor: another version wrote it")
         self._penalty.move_anchor(found)
 
 
