@@ -15,7 +15,7 @@ from tests.run.program import ENVIRONMENT, ROOT, run, run_plain, start
 
 
 def test_killed_at_random_moments_it_ends_as_if_it_had_not(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.kill", "--kills", "5", "--learners", "replay"]
+    command = [sys.executable, "-m", "benchmarks.kill", "--kills", "3", "--learners", "replay"]
     environment = {**ENVIRONMENT, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True
