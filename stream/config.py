@@ -174,9 +174,8 @@ class RunConfig:
         for name in self.task:
             fits = NAME.fullmatch(name) is not None
             require(fits, f"task name {name!r} may hold letters, digits, '_' and '-' only")
-        ordered = self.order == "random" or self.order_seed is None
-        idle = f"order_seed={self.order_seed} has no effect with order={self.order}"
-        require(ordered, f"{idle}; use order=random")
+        otherwise = f"with order={self.order}; use order=random"
+        require_effect(self, "order_seed", used=self.order == "random", otherwise=otherwise)
         named = self.sweep is None or NAME.fullmatch(self.sweep) is not None
         require(named, f"sweep name {self.sweep!r} may hold letters, digits, '_' and '-' only")
         require(self.seed >= 0, f"seed must not be negative, got {self.seed}")

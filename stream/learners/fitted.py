@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from stream.config import TrainingConfig
-from stream.errors import require
+from stream.errors import require, require_effect
 from stream.learners.base import Learner
 from stream.models.heads import TaskModel
 from stream.schedule import Workload
@@ -28,13 +28,9 @@ class Fitted(Learner):
     def __post_init__(self) -> None:
         """Refuse learning rates: there is nothing that they could change."""
         super().__post_init__()
+        otherwise = f"with learner={self.name}: it has no training steps"
         for name in ("lr", "head_lr"):
-            value = getattr(self, name)
-            require(
-                value == getattr(Learner, name),
-                f"learner.{name}={value} has no effect with learner={self.name}: it has no "
-                "training steps",
-            )
+            require_effect(self, f"learner.{name}", used=False, otherwise=otherwise)
 
     @property
     def plain_steps(self) -> bool:

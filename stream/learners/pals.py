@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from stream.config import TrainingConfig
-from stream.errors import require
+from stream.errors import require, require_effect
 from stream.learners.inserted import draw_into
 from stream.learners.joint import Joint
 from stream.models.heads import TaskModel
@@ -45,7 +45,8 @@ class Pals(Joint):
             f"learner.size must be a multiple of learner.attention_heads, got {self.size} and "
             f"{self.attention_heads}",
         )
-        require(not self.prefix, "learner.prefix has no effect with learner=pals: leave it out")
+        otherwise = "with learner=pals: leave it out"
+        require_effect(self, "learner.prefix", used=False, otherwise=otherwise)
 
     def begin_stream(
         self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int

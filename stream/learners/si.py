@@ -68,16 +68,12 @@ class Si(Penalized):
     def running_state(self) -> dict[str, torch.Tensor]:
         """Return the path so far, and where it started."""
         path = {f"path.{name}": tensor for name, tensor in self._path.items()}
-        return (
-            super().running_state()
-            | path
-            | {f"start.{name}": tensor for name, tensor in self._start.items()}
-        )
+        return path | {f"start.{name}": tensor for name, tensor in self._start.items()}
 
     def restore_running(self, running: Mapping[str, torch.Tensor]) -> None:
-        """Take the path; the weights stand at its end."""
-        super().restore_running(running)
+        """Take the path; the weights stand at its end, the anchor at its start."""
         for name, parameter in self.shared_parameters().items():
             self._path[name] = running[f"path.{name}"]
             self._start[name] = running[f"start.{name}"]
             self._before[name] = parameter.detach().clone()
+        self._penalty.move_anchor({name: self._start[name] for name in self._penalty.anchor})

@@ -14,18 +14,15 @@ import pytest
 from rich.console import Console
 
 from analysis.__main__ import main
+from benchmarks.in_process import composed
 from stream.checkpoint import CheckpointStore
-from stream.composition import compose_run, register
-from stream.config import RunConfig
 from stream.display import Display
 from stream.errors import UserError
 from stream.interrupt import Interrupted, StopRequest
-from stream.learners import LEARNERS
 from stream.orchestrator import run_stream
 from stream.predict import Service
-from stream.tasks.sequence import DATA
 from stream.tasks.task import Task
-from stream.tracking import TRACKERS, NoTracking
+from stream.tracking import NoTracking
 from stream.verify import verify
 from tests.run.program import ENVIRONMENT, ROOT, run
 
@@ -144,10 +141,7 @@ def asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> list[StopRequest]:
     return made
 
 
-def config(*settings: str) -> RunConfig:
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
-    given = ("experiment=smoke", "device=cpu", "tracking=none", "task=[stsb,cola]", *settings)
-    return compose_run(ROOT / "conf", given)[0]
+TWO_TASKS = ("experiment=smoke", "device=cpu", "task=[stsb,cola]")
 
 
 class Stopping(Display):
@@ -177,7 +171,7 @@ class Stopping(Display):
 def test_a_run_stopped_within_a_task_agrees_with_its_record(
     asked_to_stop: list[StopRequest], tmp_path: Path, learner: str, index: int
 ) -> None:
-    chosen = config(f"learner={learner}")
+    chosen = composed([*TWO_TASKS, f"learner={learner}"])
     with Stopping(tmp_path, asked_to_stop, "step 3", index) as display, pytest.raises(Interrupted):
         run_stream(chosen, tmp_path, display=display, tracker=NoTracking())
     checks = list(verify(tmp_path, "cpu"))
@@ -192,7 +186,7 @@ def test_a_run_stopped_within_a_task_agrees_with_its_record(
 def test_a_stop_while_a_row_is_scored_loses_nothing(
     asked_to_stop: list[StopRequest], tmp_path: Path
 ) -> None:
-    chosen = config("learner=finetune")
+    chosen = composed([*TWO_TASKS, "learner=finetune"])
     with Stopping(tmp_path, asked_to_stop, "scoring", 0) as display, pytest.raises(Interrupted):
         run_stream(chosen, tmp_path, display=display, tracker=NoTracking())
     found = CheckpointStore(tmp_path).latest()
