@@ -21,7 +21,7 @@ check: $(VENV)/.dev
 
 # The tables and figures of README.md and docs/paper.md, from the records in results/houlsby26.
 figures: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.evidence_table results/houlsby26 --out docs/evidence README.md docs/paper.md
+	$(BIN)/python -m benchmarks.paper.table results/houlsby26 --out docs/evidence README.md docs/paper.md
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else \

@@ -19,19 +19,20 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from rich.console import Console
 
-from stream import command_line, composition
-from stream.config import RunConfig
-from stream.display import Display
+from stream.cli import overrides
+from stream.cli.sweeps import SweepReport, run_job
+from stream.cli.terminal import outlive_readers
+from stream.config import compose
+from stream.config.run import RunConfig
+from stream.data.build import DATA
 from stream.errors import IsolationError, TrainingDivergedError, UserError, require
-from stream.interrupt import Interrupted
 from stream.learners import LEARNERS
-from stream.orchestrator import run_stream
-from stream.resume import one_writer, read_record, resumed_config, unfinished_run
+from stream.report.progress import Display
+from stream.report.tracking import TRACKERS
+from stream.run.interrupt import Interrupted
+from stream.run.resume import one_writer, read_record, resumed_config, unfinished_run
+from stream.run.runner import run_stream
 from stream.run_folder import FILE_NAME, LOCK, LOG_NAME
-from stream.screen import outlive_readers
-from stream.sweep import SweepReport, run_job
-from stream.tasks.sequence import DATA
-from stream.tracking import TRACKERS
 
 CONF = Path(__file__).parent / "conf"
 EXIT_FAILED, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
@@ -44,11 +45,9 @@ def job(composed: DictConfig) -> float | None:
     folder = Path(hydra_config.runtime.output_dir)
     if hydra_config.mode == RunMode.MULTIRUN:
         start = hydra_config.callbacks["sweep"].start
-        return run_job(
-            lambda: composition.to_objects(composed), folder, start, partial(_run, folder)
-        )
+        return run_job(lambda: compose.to_objects(composed), folder, start, partial(_run, folder))
     try:
-        config = composition.to_objects(composed)
+        config = compose.to_objects(composed)
         resume = config.resume is not None and (folder / FILE_NAME).exists()
         if resume:
             given = [override.partition("=")[0] for override in hydra_config.overrides.task]
@@ -86,13 +85,13 @@ def main(arguments: Sequence[str]) -> None:
     """Check the command line, then hand it to Hydra."""
     outlive_readers()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands on what it cannot do; it is told below
-    composition.register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    compose.register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
     try:
         arguments = _with_run_folder(arguments)
-        command_line.check_command_line(CONF, arguments)
+        overrides.check_command_line(CONF, arguments)
     except UserError as error:
         _stop(_one_line(error), EXIT_USER)
-    sys.argv[1:] = command_line.flags_first(arguments)
+    sys.argv[1:] = overrides.flags_first(arguments)
     # Jobs of a sweep that run in other processes import the program from here.
     paths = [str(CONF.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
@@ -127,7 +126,7 @@ def _with_run_folder(arguments: Sequence[str]) -> list[str]:
     folder: Path | None = Path(asked[-1])
     if asked[-1] == "auto":
         overrides = [a for a in arguments if "=" in a and not a.startswith("-")]
-        config, _ = composition.compose_run(CONF, overrides)
+        config, _ = compose.compose_run(CONF, overrides)
         folder = unfinished_run(Path("runs"), config)
     else:
         read_record(folder / FILE_NAME)

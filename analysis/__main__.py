@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from analysis import spans, verify
-from analysis.collect import Run, collect
-from analysis.comparable import largest_comparable
-from analysis.compare import comparison_csv, comparison_sheet, difference_csv
-from analysis.figures import TOGETHER, write_figures
-from analysis.paired import choose_method, difference_sheet
-from analysis.report import write_report
-from analysis.report_plot import require_plotly
-from analysis.sheet import latex, markdown, show
-from stream.durable import write_durably
+from analysis.figures.write import TOGETHER, write_figures
+from analysis.report.plot import require_plotly
+from analysis.report.write import write_report
+from analysis.runs.collect import Run, collect
+from analysis.runs.comparable import largest_comparable
+from analysis.tables.compare import comparison_csv, comparison_sheet, difference_csv
+from analysis.tables.paired import choose_method, difference_sheet
+from analysis.tables.sheet import latex, markdown, show
+from stream.atomic_io import write_atomic
+from stream.cli.terminal import outlive_readers
 from stream.errors import UserError, understood
-from stream.screen import outlive_readers
 
 SOME_LEFT_OUT, USAGE_ERROR = 1, 2
 EPILOG = """exit code: 0 all runs are reported; 1 some are left out or broken, each is named in a
@@ -160,7 +160,7 @@ def compare_runs(arguments: argparse.Namespace) -> int:
 def write_text(path: Path, text: str) -> None:
     """Write a file, whole or not at all, and the folders that it needs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_durably(path, text.encode())
+    write_atomic(path, text.encode())
 
 
 def draw_runs(arguments: argparse.Namespace) -> int:

@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from stream.errors import require
-from stream.plots import new_figure, plain, save, stream_name
-from stream.wording import percent
+from stream.formatting import percent
+from stream.report.plots import new_figure, plain, save, stream_name
 
 if TYPE_CHECKING:
-    from stream.ablation import SpanScores
+    from stream.run.layer_ablation import SpanScores
 
 EPILOG = """For example:
 
@@ -54,9 +54,9 @@ def remove_spans(arguments: argparse.Namespace) -> list[str]:
     Raises:
         UserError: no such run, task or weights.
     """
-    from stream.ablation import span_scores
-    from stream.durable import write_json
-    from stream.reopen import reopen
+    from stream.atomic_io import write_json
+    from stream.run.layer_ablation import span_scores
+    from stream.run.load import reopen
 
     key, _, names = arguments.tasks.partition("=")
     require(key == "task" and bool(names), f"expected task=NAME, got {arguments.tasks!r}")

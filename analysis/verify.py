@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from stream.wording import count
+from stream.formatting import count
 
 if TYPE_CHECKING:
-    from stream.verify import Check
+    from stream.run.verify import Check
 
 DIFFERENT = 1
 CELL = 120
@@ -43,7 +43,7 @@ def verify_run(arguments: argparse.Namespace) -> int:
     Raises:
         UserError: no such run, or data that cannot be read.
     """
-    from stream.verify import verify
+    from stream.run.verify import verify
 
     console = Console()
     with console.status("verifying", spinner="line"):

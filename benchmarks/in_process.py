@@ -7,13 +7,13 @@ from typing import Any
 
 from rich.console import Console
 
-from stream.composition import compose_run, register
-from stream.config import RunConfig
-from stream.display import Display
+from stream.config.compose import compose_run, register
+from stream.config.run import RunConfig
+from stream.data.build import DATA
 from stream.learners import LEARNERS
-from stream.orchestrator import run_stream
-from stream.tasks.sequence import DATA
-from stream.tracking import TRACKERS, NoTracking
+from stream.report.progress import Display
+from stream.report.tracking import TRACKERS, NoTracking
+from stream.run.runner import run_stream
 
 ROOT = Path(__file__).parent.parent
 

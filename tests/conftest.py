@@ -15,21 +15,21 @@ import numpy as np
 import pytest
 import torch
 
-from stream.composition import compose_run, register
-from stream.config import TrainingConfig
-from stream.evaluation import evaluate
-from stream.input_config import BackboneConfig
+from stream.config.compose import compose_run, register
+from stream.config.inputs import BackboneConfig
+from stream.config.run import TrainingConfig
+from stream.config.task import FilesSource, TaskSpec
+from stream.data.build import DATA
+from stream.data.task import Split, Task
+from stream.evaluation.evaluate import evaluate
 from stream.learners import LEARNERS
 from stream.learners.base import Learner
-from stream.matrix import ScoreMatrix
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
+from stream.record.matrix import ScoreMatrix
+from stream.report.tracking import TRACKERS
 from stream.seeding import numpy_generator
-from stream.task_spec import FilesSource, TaskSpec
-from stream.tasks.sequence import DATA
-from stream.tasks.task import Split, Task
-from stream.tracking import TRACKERS
-from stream.training import fit
+from stream.training.loop import fit
 
 torch.set_num_threads(1)  # tests run in several processes
 CPU = torch.device("cpu")

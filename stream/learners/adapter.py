@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from stream.errors import choose, require
-from stream.learners.inserted import Inserted, insert_adapters
-from stream.models.bottleneck import ACTIVATIONS, Architecture
+from stream.learners._shared.inserted import Inserted, insert_adapters
 from stream.models.encoder import POSITIONS, Encoder
+from stream.models.modules.bottleneck import ACTIVATIONS, Architecture
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Adapter(Inserted):
     """Adapters of ``size`` units whose weights start with deviation ``init_std``.
 
     ``places`` is where: ``both`` sub-layers, or one of them; the others are options of
-    `stream.models.bottleneck`.
+    `stream.models.modules.bottleneck`.
     """
 
     lr: float = 2e-3

@@ -14,14 +14,14 @@ from typing import ClassVar
 
 import torch
 
-from stream.config import TrainingConfig
-from stream.learners.grown import GrownAdapters
-from stream.learners.inserted import drawn_values
-from stream.models.composed import Attention, Composed, Fused
-from stream.schedule import Epoch, Workload
+from stream.config.run import TrainingConfig
+from stream.data.batches import Batch
+from stream.data.task import Task
+from stream.learners._shared.grown import GrownAdapters
+from stream.learners._shared.inserted import drawn_values
+from stream.learners.workload import Epoch, Workload
+from stream.models.modules.composition import Attention, Composed, Fused
 from stream.seeding import torch_generator
-from stream.tasks.batches import Batch
-from stream.tasks.task import Task
 
 VALUE_DECAY = 0.01
 
@@ -63,7 +63,7 @@ class AdapterFusion(GrownAdapters):
         for name, parameter in self._read.items():
             if self._is_of(name, task.name) or self.owns(name):
                 parameter.requires_grad_(self.owns(name) == self._fusing)
-        self.model.renew()
+        self.model.sync_bf16_copy()
         yield from super().training_batches(task, epoch)
 
     def loss(self, batch: Batch) -> torch.Tensor:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import torch
 
-from stream.learners.remembering import Remembering
+from stream.data.batches import Batch
+from stream.data.task import Task
+from stream.learners._shared.remembering import Remembering
+from stream.learners.workload import Epoch
 from stream.models.losses import batch_loss
-from stream.schedule import Epoch
-from stream.tasks.batches import Batch
-from stream.tasks.task import Task
 
 
 @dataclass

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from stream.errors import require
-from stream.learners.inserted import Inserted
-from stream.models.bottleneck import Architecture, Bottleneck
+from stream.learners._shared.inserted import Inserted
 from stream.models.encoder import Encoder
+from stream.models.modules.bottleneck import Architecture, Bottleneck
 
 
 class _Behind(Bottleneck):

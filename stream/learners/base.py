@@ -11,15 +11,15 @@ from typing import ClassVar
 
 import torch
 
-from stream.config import TrainingConfig
+from stream.config.run import TrainingConfig
+from stream.data.batches import Batch, collate, training_rows
+from stream.data.task import Task
 from stream.errors import require
 from stream.learners.keeping import Keeping
-from stream.models.bank import TaskBank
+from stream.learners.workload import Epoch, Workload, planned_work
 from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
-from stream.schedule import Epoch, Workload, planned_work
-from stream.tasks.batches import Batch, collate, training_rows
-from stream.tasks.task import Task
+from stream.models.task_parameters import TaskParameters
 
 
 @dataclass
@@ -34,20 +34,20 @@ class Learner(Keeping):
     head_lr: float | None = None
     """Learning rate of the heads; null takes ``lr``."""
 
-    promises_memory: ClassVar[bool] = False
+    parameter_isolation: ClassVar[bool] = False
     """Learning a task changes no byte of what serves an earlier one."""
 
     seeded: ClassVar[bool] = True
     """Learning draws random numbers, so that another seed gives another result."""
 
-    sees_all: ClassVar[bool] = False
+    is_multitask: ClassVar[bool] = False
     """Learning a task reads other tasks' training rows: a reference, not continual learning."""
 
-    static_steps: ClassVar[bool] = False
+    cuda_graph_safe: ClassVar[bool] = False
     """A step's hooks read the same tensors of the same shapes throughout a task, so that it can be
     captured though it has hooks; of rows that only fill a batch up they make nothing."""
 
-    transfers: ClassVar[bool] = False
+    reads_past_tasks: ClassVar[bool] = False
     """What serves a task includes what earlier ones left, so that order matters to it."""
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class Learner(Keeping):
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.reads(name) and self.trains(name))
         self._read = encoder.read_parameters()  # of every task after every task, so it is kept
-        self.bank = TaskBank(encoder, [name for name in self._read if self.owns(name)])
+        self.bank = TaskParameters(encoder, [name for name in self._read if self.owns(name)])
 
     def workload(self, task: Task, training: TrainingConfig) -> Workload:
         """Return the work of learning ``task``, the same whenever it is asked for."""
@@ -151,4 +151,4 @@ class Learner(Keeping):
     @property
     def serves_together(self) -> bool:
         """Whether a batch may hold several tasks: none of them owns any of the encoder."""
-        return not (self.promises_memory or self.bank.first)
+        return not (self.parameter_isolation or self.bank.first)

@@ -12,7 +12,7 @@ class BitFit(Learner):
 
     lr: float = 8e-3
 
-    promises_memory: ClassVar[bool] = True
+    parameter_isolation: ClassVar[bool] = True
 
     def trains(self, name: str) -> bool:
         """Biases, those of LayerNorms included."""

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from stream.data.batches import Batch, collate, training_rows
+from stream.data.task import Task
 from stream.errors import require
-from stream.learners.remembering import Rehearsing
+from stream.learners._shared.remembering import Rehearsing
+from stream.learners.workload import Epoch
 from stream.models.heads import Head, TaskModel, joined
 from stream.models.losses import batch_loss
-from stream.schedule import Epoch
 from stream.seeding import numpy_generator
-from stream.tasks.batches import Batch, collate, training_rows
-from stream.tasks.task import Task
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Diff pruning, isolated a task (Guo et al. 2021, arXiv 2012.07463, sections 3.1 to 3.3).
 
 A task learns a difference z w from the pretrained weights: w dense, z a gate in [0, 1] an entry,
-drawn anew each step from a hard-concrete distribution (`stream.models.hard_concrete`). The loss
+drawn anew each step from a hard-concrete distribution (`stream.models.modules.gates`). The loss
 adds ``sparsity`` times the expected number of open gates. Then the ``fraction`` of entries with
 the largest |z w| (gates at their median) is kept and trained with the gates gone. ``structured``
 multiplies in one gate a matrix or vector. Deviations: one learning-rate schedule and one optimizer
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from stream.data.batches import Batch
+from stream.data.task import Task
 from stream.errors import require
-from stream.learners.sparse import Sparse
-from stream.models.hard_concrete import Gates
+from stream.learners._shared.sparse import Sparse
 from stream.models.heads import TaskModel
-from stream.tasks.batches import Batch
-from stream.tasks.task import Task
+from stream.models.modules.gates import Gates
 
 
 @dataclass

@@ -15,12 +15,12 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from stream.data.batches import collate
+from stream.data.task import Task
 from stream.errors import require, require_effect
-from stream.learners.sequential import Penalized
+from stream.learners._shared.sequential import Penalized
 from stream.models.losses import part_loss
 from stream.seeding import numpy_generator
-from stream.tasks.batches import collate
-from stream.tasks.task import Task
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Ewc(Penalized):
     decay: float = 1.0
     fisher_rows: int = 128
 
-    static_steps: ClassVar[bool] = True
+    cuda_graph_safe: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a memory that grows by itself, and no rows."""
@@ -69,7 +69,7 @@ class Ewc(Penalized):
         nll_of_loss = 0.5 if task.is_regression else 2.0 if task.is_span else 1.0
         was_training = model.training
         model.eval()
-        model.renew()
+        model.sync_bf16_copy()
         for row in rows:
             batch = collate([(task, split, np.array([row]))], self.pad_id).to(model.device)
             with model.computing():

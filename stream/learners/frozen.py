@@ -12,7 +12,7 @@ class Frozen(Learner):
 
     lr: float = 2e-2
 
-    promises_memory: ClassVar[bool] = True
+    parameter_isolation: ClassVar[bool] = True
 
     def trains(self, name: str) -> bool:
         """Nothing of the encoder."""

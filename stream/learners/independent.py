@@ -21,7 +21,7 @@ class Independent(Learner):
     lr: float = 5e-5
     head_lr: float | None = 2e-3
 
-    promises_memory: ClassVar[bool] = True
+    parameter_isolation: ClassVar[bool] = True
 
     def trains(self, name: str) -> bool:
         """Everything."""

@@ -18,13 +18,13 @@ from typing import ClassVar
 
 import torch
 
-from stream.config import TrainingConfig
+from stream.config.run import TrainingConfig
+from stream.data.batches import Batch, collate, training_rows
+from stream.data.task import Task
 from stream.learners.base import Learner
+from stream.learners.workload import Epoch, Workload, planned_work
 from stream.models.heads import TaskModel
-from stream.schedule import Epoch, Workload, planned_work
 from stream.seeding import numpy_generator
-from stream.tasks.batches import Batch, collate, training_rows
-from stream.tasks.task import Task
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Joint(Learner):
     head_lr: float | None = 2e-3
     prefix: bool = False
 
-    sees_all: ClassVar[bool] = True
+    is_multitask: ClassVar[bool] = True
 
     def trains(self, name: str) -> bool:
         """Everything."""

@@ -5,21 +5,21 @@ from typing import ClassVar
 
 import torch
 
-from stream.memory import ReplayMemory
-from stream.models.bank import TaskBank
+from stream.data.task import Task
+from stream.learners._shared.replay_buffer import ReplayBuffer
 from stream.models.heads import TaskModel
-from stream.tasks.task import Task
+from stream.models.task_parameters import TaskParameters
 
 Tensors = dict[str, torch.Tensor]
 KEPT = "kept."
 
 
 class Keeping:
-    """Served, stored and restored state, by the names of tensors in the model."""
+    """ServedTasks, stored and restored state, by the names of tensors in the model."""
 
-    promises_memory: ClassVar[bool]
+    parameter_isolation: ClassVar[bool]
     model: TaskModel
-    bank: TaskBank
+    bank: TaskParameters
     learned: list[Task]
     _read: Mapping[str, torch.nn.Parameter]
 
@@ -31,7 +31,7 @@ class Keeping:
 
     def owns(self, name: str) -> bool:
         """Whether each task has its own copy of the encoder's parameter ``name``."""
-        return self.promises_memory and self.trains(name)
+        return self.parameter_isolation and self.trains(name)
 
     def kept_state(self) -> Tensors:
         """Return what only learning the next task needs and no rows could give again, by name."""
@@ -47,7 +47,7 @@ class Keeping:
     def restore_running(self, running: Mapping[str, torch.Tensor]) -> None:
         """Take `running_state`, after `begin_task`."""
 
-    def buffer(self) -> ReplayMemory | None:
+    def buffer(self) -> ReplayBuffer | None:
         """Return the remembered examples, if the method keeps any."""
         return None
 
@@ -102,7 +102,7 @@ class Keeping:
     def shared_state(self) -> Tensors:
         """Return what learning changed and no single task owns, by its name in the model."""
         kept = {f"{KEPT}{name}": tensor for name, tensor in self.kept_state().items()}
-        if self.promises_memory:
+        if self.parameter_isolation:
             return kept
         learned = {task.name for task in self.learned}
         model = {

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stream.data.task import Task
 from stream.learners.base import Learner
 from stream.models.heads import TaskModel
-from stream.tasks.task import Task
 
 
 @dataclass
@@ -20,7 +20,7 @@ class LayerNorm(Learner):
 
     lr: float = 5e-3
 
-    promises_memory: ClassVar[bool] = True
+    parameter_isolation: ClassVar[bool] = True
 
     def trains(self, name: str) -> bool:
         """LayerNorms."""

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from stream.errors import require
-from stream.learners.inserted import Inserted
-from stream.models.bottleneck import Fresh
+from stream.learners._shared.inserted import Inserted
 from stream.models.encoder import Encoder
-from stream.models.linear import convolve_linears
+from stream.models.modules.bottleneck import Fresh
+from stream.models.onednn import convolve_linears
 
 CHANGED = ("query", "value", "q", "v")  # BERT, RoBERTa and ELECTRA; MPNet
 

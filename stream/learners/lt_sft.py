@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from stream.learners.sparse import Sparse
+from stream.learners._shared.sparse import Sparse
 
 
 @dataclass

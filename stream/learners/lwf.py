@@ -14,13 +14,13 @@ from typing import ClassVar
 
 import torch
 
+from stream.data.batches import Batch
+from stream.data.task import Task
 from stream.errors import require
+from stream.learners._shared.sequential import Sequential
 from stream.learners.keeping import copy_named
-from stream.learners.sequential import Sequential
 from stream.models.heads import States
 from stream.models.losses import batch_loss
-from stream.tasks.batches import Batch
-from stream.tasks.task import Task
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Lwf(Sequential):
     strength: float = 3.0
     temperature: float = 2.0
 
-    static_steps: ClassVar[bool] = True
+    cuda_graph_safe: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a penalty that rewards."""
@@ -43,7 +43,7 @@ class Lwf(Sequential):
         """Keep the encoder as it is now."""
         super().begin_task(task)
         self._teacher = copy.deepcopy(self.model.encoder).requires_grad_(requires_grad=False)
-        self._teacher.eval().to(torch.bfloat16 if self.model.in_half else torch.float32)
+        self._teacher.eval().to(torch.bfloat16 if self.model.in_bf16 else torch.float32)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss on the new task, and on what earlier heads say of its rows."""
@@ -56,7 +56,9 @@ class Lwf(Sequential):
         before = States(texts.float(), tokens, batch.attention_mask)
         for old in self.learned:
             now, then = (self.model.answer(old, each) for each in (states, before))
-            loss = loss + self.strength * batch.mean(held(old, now, then, self.temperature))
+            loss = loss + self.strength * batch.mean(
+                distillation_loss(old, now, then, self.temperature)
+            )
         return loss
 
     def running_state(self) -> dict[str, torch.Tensor]:
@@ -70,7 +72,9 @@ class Lwf(Sequential):
         copy_named(running, {name: named[name] for name in running})
 
 
-def held(task: Task, now: torch.Tensor, before: torch.Tensor, temperature: float) -> torch.Tensor:
+def distillation_loss(
+    task: Task, now: torch.Tensor, before: torch.Tensor, temperature: float
+) -> torch.Tensor:
     """Return the losses [B] that hold outputs ``now`` [B, K] to those ``before`` [B, K]."""
     if task.is_regression:
         return (now - before).square().mean(1) / 2

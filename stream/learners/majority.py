@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from stream.learners.fitted import Fitted, Tensors
-from stream.tasks.batches import Batch
-from stream.tasks.task import Task
+from stream.data.batches import Batch
+from stream.data.task import Task
+from stream.learners._shared.fitted import Fitted, Tensors
 
 
 @dataclass

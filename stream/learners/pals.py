@@ -15,17 +15,17 @@ from itertools import count
 import numpy as np
 import torch
 
-from stream.config import TrainingConfig
+from stream.config.run import TrainingConfig
+from stream.data.batches import Batch, collate, training_rows
+from stream.data.task import Task
 from stream.errors import require, require_effect
-from stream.learners.inserted import draw_into
+from stream.learners._shared.inserted import draw_into
 from stream.learners.joint import Joint
+from stream.learners.workload import Epoch, Workload, planned_work
 from stream.models.heads import TaskModel
-from stream.models.projected_attention import add_pals
-from stream.models.use import Use
-from stream.schedule import Epoch, Workload, planned_work
+from stream.models.modules.active_tasks import Use
+from stream.models.modules.projected_attention import add_pals
 from stream.seeding import numpy_generator, torch_generator
-from stream.tasks.batches import Batch, collate, training_rows
-from stream.tasks.task import Task
 
 
 @dataclass

@@ -8,9 +8,9 @@ deviation is known; its bottleneck of 512 units on models 1,024 wide is ``size``
 from dataclasses import dataclass
 
 from stream.errors import require
-from stream.learners.inserted import Inserted, insert_adapters
-from stream.models.bottleneck import Architecture
+from stream.learners._shared.inserted import Inserted, insert_adapters
 from stream.models.encoder import Encoder
+from stream.models.modules.bottleneck import Architecture
 
 
 @dataclass

@@ -9,9 +9,9 @@ No deviation is known; the first weights have the deviation of BERT's, as in Ada
 from dataclasses import dataclass
 
 from stream.errors import require
-from stream.learners.inserted import Inserted, insert_adapters
-from stream.models.bottleneck import reduced
+from stream.learners._shared.inserted import Inserted, insert_adapters
 from stream.models.encoder import Encoder
+from stream.models.modules.bottleneck import reduced
 
 
 @dataclass

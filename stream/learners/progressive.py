@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stream.errors import require
-from stream.learners.grown import Grown
-from stream.models.columns import Reading, add_columns
+from stream.learners._shared.grown import Grown
 from stream.models.encoder import Encoder
+from stream.models.modules.columns import Reading, add_columns
 
 
 @dataclass

@@ -14,13 +14,13 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from stream.data.batches import Batch
+from stream.data.mixture import Rehearsal, owners
+from stream.data.task import Task
 from stream.errors import choose
-from stream.learners.remembering import Rehearsing
+from stream.learners._shared.remembering import Rehearsing
+from stream.learners.workload import Epoch
 from stream.models.losses import mixture_loss, summed_loss
-from stream.schedule import Epoch
-from stream.tasks.batches import Batch
-from stream.tasks.mixture import Rehearsal, owners
-from stream.tasks.task import Task
 
 SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
 
@@ -31,7 +31,7 @@ class Replay(Rehearsing):
 
     sampling: str = "uniform"
 
-    static_steps: ClassVar[bool] = True  # which tasks are remembered changes no shape
+    cuda_graph_safe: ClassVar[bool] = True  # which tasks are remembered changes no shape
 
     def __post_init__(self) -> None:
         """Refuse a way to draw that there is not."""

@@ -9,7 +9,7 @@ forgets and `adapter` does not, the isolation is what removes forgetting, not th
 from dataclasses import dataclass
 
 from stream.errors import require
-from stream.learners.sequential import Sequential
+from stream.learners._shared.sequential import Sequential
 
 
 @dataclass

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import torch
 
+from stream.data.batches import Batch
+from stream.data.task import Task
 from stream.errors import require
-from stream.learners.sequential import Penalized
-from stream.tasks.batches import Batch
-from stream.tasks.task import Task
+from stream.learners._shared.sequential import Penalized
 
 
 @dataclass

@@ -9,9 +9,9 @@ task trains an adapter on top of it. MAD-X's invertible adapters are for other v
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.learners.grown import GrownAdapters
-from stream.models.composed import Composed
-from stream.models.composed import Stacked as StackedAdapters
+from stream.learners._shared.grown import GrownAdapters
+from stream.models.modules.composition import Composed
+from stream.models.modules.composition import Stacked as StackedAdapters
 
 
 @dataclass

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from stream.data.batches import Batch, evaluation_batches
+from stream.data.task import Task
 from stream.errors import require
-from stream.learners.fitted import Fitted, Tensors
-from stream.tasks.batches import Batch, evaluation_batches
-from stream.tasks.task import Task
+from stream.learners._shared.fitted import Fitted, Tensors
 
 TOKEN_BITS = 24  # a term is one int64: token type, first token + 1 (0 where single), last token
 FIT_BATCH_TOKENS = 2**16

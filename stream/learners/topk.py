@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stream.data.task import Task
 from stream.errors import require
 from stream.learners.base import Learner
 from stream.models.heads import TaskModel
-from stream.tasks.task import Task
 
 
 @dataclass
@@ -25,7 +25,7 @@ class TopK(Learner):
     head_lr: float | None = 2e-3
     layers: int = 1
 
-    promises_memory: ClassVar[bool] = True
+    parameter_isolation: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse to train no layer: that is `frozen`."""

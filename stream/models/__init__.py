@@ -1,1 +1,7 @@
-"""Models: the pretrained encoder, the tasks' heads, adapters, and private tensors of tasks."""
+"""The model that learners train: a pretrained encoder, one head per task, inserted modules.
+
+`encoder` loads the encoder and knows where its sub-layers are; `heads` adds one head per task and
+`losses` is what their logits cost; `task_parameters` holds what each task owns inside the one
+encoder (`sparse_parameters` as differences); `bf16` computes in half precision, `onednn` faster on
+a CPU; `modules` are what methods insert.
+"""

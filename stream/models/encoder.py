@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from stream.config.inputs import BackboneConfig
+from stream.config.paths import locate
+from stream.data.batches import TokenBatch
 from stream.errors import UserError, first_line, require, understood
-from stream.input_config import BackboneConfig
-from stream.locate import locate
-from stream.models.linear import convolve_linears
+from stream.models.onednn import convolve_linears
 from stream.seeding import kept_randomness
-from stream.tasks.batches import Texts
 
 POSITIONS = ("attention", "feedforward")
 
@@ -81,11 +81,11 @@ class Encoder(nn.Module):
             f"backbone.pooling=pooler: {type(body).__name__} has no pooler; use cls or mean",
         )
 
-    def forward(self, batch: Texts) -> torch.Tensor:
+    def forward(self, batch: TokenBatch) -> torch.Tensor:
         """Return one vector a text, [B, D]."""
         return self.states(batch)[0]
 
-    def states(self, batch: Texts) -> tuple[torch.Tensor, torch.Tensor]:
+    def states(self, batch: TokenBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
         mask = self._added(batch.attention_mask) if self._adds_mask else batch.attention_mask

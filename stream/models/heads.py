@@ -12,12 +12,12 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from stream.models.by_task import ByTask
+from stream.data.batches import Batch, TokenBatch
+from stream.data.task import Task
+from stream.models.bf16 import Bf16Encoder
 from stream.models.encoder import Encoder
-from stream.models.half import HalfEncoder
+from stream.models.modules.by_task import ByTask
 from stream.seeding import torch_generator
-from stream.tasks.batches import Batch, Texts
-from stream.tasks.task import Task
 
 HEAD_STD = 0.02  # adapter-bert's and BERT's own
 # Without cuDNN's, which takes 0.1 to 0.2 s to plan for every new shape of a batch.
@@ -79,10 +79,10 @@ class TaskModel(nn.Module):
         self, encoder: Encoder, seed: int, dropout: float = 0.1, *, precision: str = "float32"
     ):
         super().__init__()
-        self.in_half = precision == "bf16"
+        self.in_bf16 = precision == "bf16"
         """Whether the encoder computes in bf16."""
-        self._half: HalfEncoder | None = None
-        self._computes: HalfEncoder | None = None
+        self._half: Bf16Encoder | None = None
+        self._computes: Bf16Encoder | None = None
         self._took = False
         self.encoder = encoder
         self.heads = ByTask()
@@ -141,7 +141,7 @@ class TaskModel(nn.Module):
             self.answer(part.task, states.of(slice(part.start, part.stop))) for part in batch.parts
         ]
 
-    def states(self, batch: Texts) -> States:
+    def states(self, batch: TokenBatch) -> States:
         """Return what heads read."""
         encoder = self.encoder
         if self._computes is not None:
@@ -160,20 +160,20 @@ class TaskModel(nn.Module):
         ends = head(states.tokens.float())  # [B, L, 2]
         return ends.masked_fill(states.mask[..., None] == 0, Head.NEVER).flatten(1)
 
-    def renew(self) -> None:
+    def sync_bf16_copy(self) -> None:
         """Note that weights changed, or which ones are trained; before every task."""
-        if self.in_half:
-            self._half = self._half or HalfEncoder(self.encoder)
+        if self.in_bf16:
+            self._half = self._half or Bf16Encoder(self.encoder)
             self._half.read_all()
 
     @contextmanager
     def computing(self) -> Iterator[None]:
         """Compute in the model's precision inside the block; with gradients, those of one step."""
-        if not self.in_half:
+        if not self.in_bf16:
             yield
             return
         if self._half is None or not torch.is_grad_enabled():
-            self.renew()
+            self.sync_bf16_copy()
         assert self._half is not None
         self._computes, self._took = self._half, not torch.is_grad_enabled()
         try:

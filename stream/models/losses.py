@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional
 
+from stream.data.batches import Batch, Part
+from stream.data.mixture import Mixture
 from stream.models.heads import Head, States
-from stream.tasks.batches import Batch, Part
-from stream.tasks.mixture import Mixture
 
 
 def part_loss(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

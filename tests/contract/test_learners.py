@@ -8,23 +8,25 @@ import numpy as np
 import pytest
 import torch
 
-from stream.attempt import Step
-from stream.evaluation import logits_of
+from stream.data.task import Task
+from stream.evaluation.evaluate import logits_of
 from stream.fingerprint import tensor_digest
-from stream.flops import count_pass
 from stream.learners import LEARNERS
 from stream.models.heads import TaskModel
-from stream.tasks.task import Task
-from stream.training import fit
+from stream.training.fit_state import Step
+from stream.training.flops import count_pass
+from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, made_task, tiny_encoder
 
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
 ISOLATED = pytest.mark.parametrize(
-    "name", sorted(n for n in LEARNERS if LEARNERS[n].promises_memory)
+    "name", sorted(n for n in LEARNERS if LEARNERS[n].parameter_isolation)
 )
 SHARED = pytest.mark.parametrize(
     "name",
-    sorted(n for n, kind in LEARNERS.items() if not kind.promises_memory and not kind.sees_all),
+    sorted(
+        n for n, kind in LEARNERS.items() if not kind.parameter_isolation and not kind.is_multitask
+    ),
 )
 
 
@@ -72,7 +74,7 @@ def test_a_task_may_have_any_name(name: str, stream: Callable) -> None:
         counted.append([run.learner.num_trained(task) for task in run.tasks[-1:]])
         trained = run.learner.trained_parameters()
         counted[-1].append(sum(p.numel() for p in trained.values()))
-        if LEARNERS[name].promises_memory:
+        if LEARNERS[name].parameter_isolation:
             assert run.matrix.memory() == (2, 2)
     if name not in ("lt_sft", "diff_pruning"):  # which entries of all are theirs is learned
         assert counted[0] == counted[1]
@@ -163,7 +165,7 @@ def test_what_can_be_captured_has_a_head(
     """The captured engine lends it another one while it learns."""
     run = stream(LEARNERS[name](), three_tasks)
     run.learner.begin_task(three_tasks[0])
-    captured = run.learner.plain_steps or run.learner.static_steps
+    captured = run.learner.plain_steps or run.learner.cuda_graph_safe
     assert not captured or "a" in run.model.heads
 
 
@@ -195,7 +197,7 @@ def test_reads_the_training_split_only(
     run = stream(LEARNERS[name](), three_tasks)
     monkeypatch.setattr(Task, "split", spy)
     fit(run.learner, three_tasks[0], SHORT)
-    names = {"a", "b", "c"} if LEARNERS[name].sees_all else {"a"}
+    names = {"a", "b", "c"} if LEARNERS[name].is_multitask else {"a"}
     assert set(read) == {(task, "train") for task in names}
 
 
@@ -229,7 +231,7 @@ def test_works_on_another_family(name: str, family: str, three_tasks: list[Task]
     fit(learner, three_tasks[1], SHORT)
     (logits,) = logits_of(learner, [three_tasks[0]], "test", 512, CPU)
     assert np.isfinite(logits).all()
-    if learner.promises_memory:
+    if learner.parameter_isolation:
         assert snapshot(learner.served_state("a")) == before
 
 
@@ -287,7 +289,8 @@ def test_isolated_learners_keep_every_byte_of_earlier_tasks(
 
 
 @pytest.mark.parametrize(
-    "name", sorted(n for n, k in LEARNERS.items() if k.promises_memory and not k.transfers)
+    "name",
+    sorted(n for n, k in LEARNERS.items() if k.parameter_isolation and not k.reads_past_tasks),
 )
 def test_order_does_not_change_isolated_tasks(
     name: str, stream: Callable, three_tasks: list[Task]
@@ -299,7 +302,7 @@ def test_order_does_not_change_isolated_tasks(
     assert forwards.last_digests() == backwards.last_digests()
 
 
-@pytest.mark.parametrize("name", sorted(n for n, kind in LEARNERS.items() if kind.transfers))
+@pytest.mark.parametrize("name", sorted(n for n, kind in LEARNERS.items() if kind.reads_past_tasks))
 def test_what_serves_a_task_is_of_earlier_ones_too(
     name: str, stream: Callable, three_tasks: list[Task]
 ) -> None:

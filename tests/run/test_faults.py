@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.kill import comparable
+from benchmarks.stress.kill import comparable
 from tests.run.program import ENVIRONMENT, PROGRAM, TINY, start
 
 GIVEN = ("task=[stsb,cola]", "checkpoint.every=2", "probe.every=4", "hydra.run.dir=run")

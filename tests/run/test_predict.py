@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stream.config.paths import cache_folder
+from stream.data.loading import load_task
 from stream.errors import UserError
-from stream.evaluation import digest
-from stream.locate import cache_folder
-from stream.predict import Service, main
-from stream.resume import read_record, recorded_config
-from stream.tasks.loading import load_task
+from stream.evaluation.evaluate import digest
+from stream.run.predict import Service, main
+from stream.run.resume import read_record, recorded_config
 from tests.run.program import run
 
 AIRLINE = "crowdflower_airline"

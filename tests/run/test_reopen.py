@@ -9,10 +9,10 @@ import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score
 
-from stream.ablation import majority_score, span_scores
 from stream.errors import UserError
-from stream.evaluation import evaluate
-from stream.reopen import reopen
+from stream.evaluation.evaluate import evaluate
+from stream.run.layer_ablation import majority_score, span_scores
+from stream.run.load import reopen
 from tests.run.program import run
 
 AIRLINE = "crowdflower_airline"

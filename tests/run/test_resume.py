@@ -9,13 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kill import comparable
-from stream.checkpoint import CheckpointStore
+from benchmarks.stress.kill import comparable
+from stream.run.checkpoint import CheckpointStore
 from tests.run.program import ENVIRONMENT, ROOT, run, run_plain, start
 
 
 def test_killed_at_random_moments_it_ends_as_if_it_had_not(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.kill", "--kills", "3", "--learners", "replay"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.stress.kill",
+        "--kills",
+        "3",
+        "--learners",
+        "replay",
+    ]
     environment = {**ENVIRONMENT, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from stream import orchestrator
-from stream.composition import compose_run
-from stream.display import Display
+from stream.config.compose import compose_run
 from stream.errors import IsolationError
-from stream.tracking import NoTracking
+from stream.report.progress import Display
+from stream.report.tracking import NoTracking
+from stream.run import runner
+from tests.cli.test_command_line import results
 from tests.run.program import ROOT, TINY, run
-from tests.run.test_command_line import results
 
 
 def states(folder: Path) -> list[list[str]]:
@@ -45,15 +45,15 @@ def test_reused_cells_are_those_that_would_be_measured(tmp_path: Path, learner: 
 def test_verify_stops_where_equal_tensors_give_other_logits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured, calls = orchestrator.evaluate, []
+    measured, calls = runner.evaluate, []
 
     def drifting(*arguments):
         calls.append(arguments)
         return replace(measured(*arguments), digest=f"{len(calls):064}")
 
-    monkeypatch.setattr(orchestrator, "evaluate", drifting)
+    monkeypatch.setattr(runner, "evaluate", drifting)
     given = [*TINY, "task=[cola,stsb]", "tracking=none", "evaluation.reuse=verify"]
     config, _ = compose_run(ROOT / "conf", given)
     refused = pytest.raises(IsolationError, match="'cola' was served with the same tensors")
     with Display(Console(quiet=True), tmp_path) as display, refused:
-        orchestrator.run_stream(config, tmp_path, tracker=NoTracking(), display=display)
+        runner.run_stream(config, tmp_path, tracker=NoTracking(), display=display)

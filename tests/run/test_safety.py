@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stream.checkpoint import CheckpointStore
 from stream.errors import UserError
-from stream.predict import Prediction, _as_text
+from stream.run.checkpoint import CheckpointStore
+from stream.run.predict import Prediction, _as_text
 from tests.run.program import PROGRAM, ROOT, TINY, run
 from tests.run.test_faults import shell
 
@@ -71,7 +71,7 @@ def test_labels_with_terminal_codes_are_shown_as_text() -> None:
 def test_nothing_reads_the_clock_of_the_wall() -> None:
     """Durations come from monotonic clocks, so a clock that is set back changes nothing."""
     paths = [*ROOT.glob("stream/**/*.py"), ROOT / "run_stream.py"]
-    dates = ROOT / "stream/tasks/hub_record.py"  # notes the day of a download
+    dates = ROOT / "stream/data/sources/hub_record.py"  # notes the day of a download
     for path in (path for path in paths if path != dates):
         source = path.read_text(encoding="utf-8")
         assert not re.search(r"\btime\.time\(|datetime\.|\bfrom time import\b", source), path

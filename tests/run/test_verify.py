@@ -15,15 +15,15 @@ from rich.console import Console
 
 from analysis.__main__ import main
 from benchmarks.in_process import composed
-from stream.checkpoint import CheckpointStore
-from stream.display import Display
+from stream.data.task import Task
 from stream.errors import UserError
-from stream.interrupt import Interrupted, StopRequest
-from stream.orchestrator import run_stream
-from stream.predict import Service
-from stream.tasks.task import Task
-from stream.tracking import NoTracking
-from stream.verify import verify
+from stream.report.progress import Display
+from stream.report.tracking import NoTracking
+from stream.run.checkpoint import CheckpointStore
+from stream.run.interrupt import Interrupted, StopRequest
+from stream.run.predict import Service
+from stream.run.runner import run_stream
+from stream.run.verify import verify
 from tests.run.program import ENVIRONMENT, ROOT, run
 
 CSV = "text;label\n" + "".join(
@@ -137,7 +137,7 @@ def asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> list[StopRequest]:
         made.append(StopRequest())
         yield made[-1]
 
-    monkeypatch.setattr("stream.orchestrator.stop_requests", requests)
+    monkeypatch.setattr("stream.run.runner.stop_requests", requests)
     return made
 
 

@@ -1,0 +1,133 @@
+"""What the charts of a report share: looks of methods, axes, and numbers as plotly reads them.
+
+The one door to plotly, which is imported when a chart is drawn. Every trace says in ``meta`` of
+which method it is, and where a chart has a selector, with which choice it is shown: the page draws
+those that fit.
+"""
+
+import importlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from analysis.figures.style import COLOURS
+from analysis.report.methods import Method
+from analysis.report.text import chart_text
+from stream.errors import UserError
+from stream.report.plots import GREY
+
+DASHES = ("solid", "dash", "dashdot", "dot")
+MARKERS = {  # of plotly, and the letter that shows it in the list of methods
+    "circle": "●",
+    "square": "■",
+    "diamond": "◆",
+    "triangle-down": "▼",
+    "triangle-up": "▲",
+    "star": "★",
+}
+INK, GRID = "#222222", "#E4E4E4"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A plotly figure and its words.
+
+    Attributes:
+        figure: ``data`` and ``layout`` as JSON values.
+        choices: (group, [(view, label)]) of the selector; empty without one.
+        height: in CSS pixels.
+    """
+
+    name: str
+    title: str
+    note: str
+    figure: dict[str, Any]
+    choices: Sequence[tuple[str, Sequence[tuple[str, str]]]] = field(default_factory=list)
+    height: int = 420
+
+
+def require_plotly() -> Any:
+    """Return ``plotly.graph_objects``; `UserError` with the extra's name where it is missing."""
+    try:
+        return importlib.import_module("plotly.graph_objects")
+    except ImportError as error:
+        raise UserError(
+            "the report needs plotly: pip install 'task-stream-simulator[report]' (or plotly)"
+        ) from error
+
+
+def looks(index: int) -> tuple[str, str, str]:
+    """Return colour, dashes and marker; colour and shape both differ between neighbours."""
+    return (
+        COLOURS[index % len(COLOURS)],
+        DASHES[index // len(COLOURS) % len(DASHES)],
+        list(MARKERS)[index % len(MARKERS)],
+    )
+
+
+def numbers(values: Iterable[float], scale: float = 1.0) -> list[float | None]:
+    """Return JSON numbers, six digits of each, null for NaN."""
+    array = np.asarray(list(values), dtype=np.float64) * scale
+    return [None if np.isnan(value) else float(f"{value:.6g}") for value in array]
+
+
+def line(
+    method: Method, x: Iterable[float | None], y: Sequence[float | None], **changes: Any
+) -> Any:
+    """Return the trace of one method, with its colour, dashes and marker."""
+    colour, dashes, marker = looks(method.index)
+    style: dict[str, Any] = {
+        "mode": "lines+markers",
+        "line": {"color": colour, "dash": dashes, "width": 2},
+        "marker": {"color": colour, "symbol": marker, "size": 6},
+        "name": chart_text(method.label, 60),
+        "meta": {"method": method.index},
+        "hovertemplate": "%{fullData.name}<br>%{x}: %{y:.1f}<extra></extra>",
+    }
+    return require_plotly().Scatter(x=list(x), y=list(y), **(style | changes))
+
+
+def grey_line(x: Sequence[float], y: Sequence[float], name: str) -> Any:
+    """Return a dashed line that is no method's."""
+    return require_plotly().Scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        name=name,
+        line={"color": GREY, "dash": "dash", "width": 2},
+        hovertemplate=f"{name}: %{{y:.0f}}<extra></extra>",
+    )
+
+
+def layout(x: str, y: str, **changes: Any) -> dict[str, Any]:
+    """Return axes with titles on white, without a legend: the page lists the methods once."""
+    axis = {"gridcolor": GRID, "zeroline": False, "linecolor": INK, "ticks": "outside"}
+    values: dict[str, Any] = {
+        "template": "none",
+        "showlegend": False,
+        "font": {"family": "system-ui, sans-serif", "size": 13, "color": INK},
+        "margin": {"l": 60, "r": 16, "t": 12, "b": 48},
+        "hoverlabel": {"namelength": -1, "align": "left"},
+        "xaxis": {**axis, "title": {"text": x, "standoff": 8}, "automargin": True},
+        "yaxis": {**axis, "title": {"text": y, "standoff": 8}, "automargin": True},
+    }
+    for name, value in changes.items():
+        values[name] = values[name] | value if isinstance(values.get(name), dict) else value
+    return values
+
+
+def log_ticks(values: Sequence[float]) -> dict[str, Any]:
+    """Return the ticks of a logarithmic axis: 1, 2, 5, 10, ..., or powers of ten of a long one."""
+    positive = [value for value in values if value and value > 0]
+    is_long = bool(positive) and max(positive) / min(positive) > 300
+    return {"dtick": 1 if is_long else "D2", "exponentformat": "power"}
+
+
+def figure(data: Sequence[Any], layout: dict[str, Any]) -> dict[str, Any]:
+    """Return a figure as JSON values; plotly has checked every name and value in it."""
+    graph_objects = require_plotly()
+    checked = graph_objects.Layout(layout).to_plotly_json()
+    checked.pop("template", None)
+    return {"data": [trace.to_plotly_json() for trace in data], "layout": checked}

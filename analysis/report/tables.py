@@ -1,0 +1,172 @@
+"""The tables of a report, as rows of cells that the page only has to print and to sort."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from analysis.report.methods import Estimate, Method, Results, Value, metric, multiple
+from analysis.report.text import visible
+from analysis.runs.collect import train_s
+from analysis.tables.compare import show_multiple, show_seconds, trained_fraction
+from analysis.tables.references import References
+from stream.formatting import DASH, TIMES, percent
+
+Show = Callable[[float | None], str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell says, the number that it is sorted by (None last), and the method it is of."""
+
+    text: str
+    key: float | str | None = None
+    method: int | None = None
+    loud: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """A header, what it means, and the method whose numbers stand below it."""
+
+    header: str
+    meaning: str = ""
+    method: int | None = None
+
+
+Table = tuple[list[Column], list[list[Cell]]]
+
+
+def headline_table(methods: Sequence[Method]) -> Table:
+    """One line a method: scores, memory, cost, and metrics that at least one method has."""
+    values = _headline_values(methods)
+    columns = [Column("method"), Column("n", "runs with different seeds that are counted")]
+    columns += [Column(header, meaning) for header, meaning, _, _ in values]
+    columns.insert(6, Column("memory", "earlier tasks whose last logits are bit for bit the first"))
+    rows = []
+    for method in methods:
+        number = len(method.counted)
+        row = [Cell(method.label, method.label, method.index), Cell(str(number), number)]
+        for _, _, value, show in values:
+            estimate = method.estimate(value)
+            row.append(_estimate_cell(estimate, show, number))
+        row.insert(6, _memory_cell(method))
+        rows.append(row)
+    return columns, rows
+
+
+def _headline_values(methods: Sequence[Method]) -> list[tuple[str, str, Value, Show]]:
+    """Header, meaning, how to read and how to show each number of the headline table."""
+    references = References([run for method in methods for run in method.runs])
+
+    def against(name: str) -> Value:
+        return lambda results: references.values(results)[name]
+
+    last = "mean of the last row of the matrix"
+    always: list[tuple[str, str, Value, Show]] = [
+        ("average score %", last, metric("average_score"), percent),
+        ("learning score %", "mean of the diagonal", metric("learning_score"), percent),
+        ("forgetting %", "Chaudhry et al. 2018: fall from the best", metric("forgetting"), percent),
+        ("BWT %", "Lopez-Paz & Ranzato 2017", metric("bwt"), percent),
+        ("trained %/task", "of the encoder", trained_fraction, lambda v: percent(v, 2)),
+        (f"stored {TIMES}", "all stored parameters / the encoder's", multiple, show_multiple),
+        ("training s", "seconds of learning, all tasks", train_s, show_seconds),
+    ]
+    sometimes: list[tuple[str, str, Value, Show]] = [
+        ("gap to joint %", "joint minus the average score", against("gap_to_joint"), percent),
+        ("gap to independent %", "at the end", against("gap_to_independent"), percent),
+        ("intransigence %", "Chaudhry et al. 2018", against("intransigence"), percent),
+        (
+            "intransigence (joint_final) %",
+            "against one joint model of all tasks: not Chaudhry's definition",
+            against("intransigence_joint_final"),
+            percent,
+        ),
+        (
+            "FWT_ind %",
+            "score when learned minus independent's",
+            against("fwt_independent"),
+            percent,
+        ),
+        ("min-ACC %", "De Lange et al. 2023, from the probe", metric("min_acc"), percent),
+        ("WC-ACC %", "De Lange et al. 2023, from the probe", metric("wc_acc"), percent),
+    ]
+    present = [v for v in sometimes if any(method.estimate(v[2]).n for method in methods)]
+    return [*always, *present]
+
+
+def _estimate_cell(estimate: Estimate, show: Show, expected: int) -> Cell:
+    key = None if math.isnan(estimate.mean) else estimate.mean
+    return Cell(estimate.show(show, expected), key)
+
+
+def _memory_cell(method: Method) -> Cell:
+    """The memory of the counted runs together; loud where one broke its promise."""
+    memories = [run.results["memory"] for run in method.counted]
+    checked = sum(memory["tasks_checked"] for memory in memories)
+    identical = sum(memory["tasks_identical"] for memory in memories)
+    broken = any(m["promised"] and m["tasks_identical"] < m["tasks_checked"] for m in memories)
+    text = f"{identical} of {checked}" if checked else DASH
+    key = identical / checked if checked else None
+    return Cell(f"{text} BROKEN" if broken else text, key, loud=broken)
+
+
+def task_table(methods: Sequence[Method], results: Results) -> Table:
+    """One line a task: what it is, its rows, the majority score, and what each method made of it.
+
+    For each method: its score right after learning, at the end, and how far it fell in between,
+    means over seeds.
+    """
+    majority = next((m for m in methods if m.learner == "majority" and m.partial is None), None)
+    names = ["#", "task", "metric", "classes", "train", "validation", "test"]
+    columns = [Column(name) for name in names]
+    if majority is not None:
+        columns.append(Column("majority", "score of always the most frequent label"))
+    for method in methods:
+        columns += [
+            Column("learned", "score right after learning", method.index),
+            Column("end", "score at the end", method.index),
+            Column("lost", "learned minus end", method.index),
+        ]
+    rows = []
+    for task in range(len(results["order"])):
+        row = _task_cells(results, task)
+        if majority is not None:
+            row.append(_score_cell(majority.matrix[-1, task], None))
+        for method in methods:
+            row += _outcome_cells(method, task)
+        rows.append(row)
+    return columns, rows
+
+
+def _task_cells(results: Results, task: int) -> list[Cell]:
+    name = results["order"][task]
+    title = (results.get("titles") or results["order"])[task]
+    labels = (results.get("labels") or {}).get(name)
+    classes = len(labels) if labels else None
+    rows = (results["data"].get("rows") or {}).get(name, {})
+    metric_name = results["metric_names"][task].replace("_", " ")
+    return [
+        Cell(str(task + 1), task + 1),
+        Cell(visible(title, 60), visible(title).lower()),
+        Cell(visible(metric_name, 40), visible(metric_name)),
+        Cell(_count(classes), classes),
+        *(Cell(_count(rows.get(s)), rows.get(s)) for s in ("train", "validation", "test")),
+    ]
+
+
+def _count(number: int | None) -> str:
+    return DASH if number is None else f"{number:,}"
+
+
+def _score_cell(score: float, method: int | None) -> Cell:
+    return Cell(percent(score), None if math.isnan(score) else float(score), method)
+
+
+def _outcome_cells(method: Method, task: int) -> list[Cell]:
+    """Right after learning, at the end, and lost; at the last row that a partial run has."""
+    end = (method.partial or len(method.matrix)) - 1
+    learned, last = method.matrix[task, task], method.matrix[end, task]
+    if task > end:
+        learned, last = math.nan, math.nan
+    lost = learned - last if end > task else math.nan
+    return [_score_cell(score, method.index) for score in (learned, last, lost)]

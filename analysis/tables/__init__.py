@@ -1,0 +1,1 @@
+"""Tables of runs: `compare` them, gaps to `references`, `paired` differences, the `sheet`."""

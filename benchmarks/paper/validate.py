@@ -1,0 +1,28 @@
+"""Validation scores of every task of a finished run, as JSON: what chooses among adapter sizes.
+
+Run: python -m benchmarks.paper.validate RUN FILE. Opens the run from its checkpoint and scores
+each task on its validation rows; nothing is learned.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from stream.evaluation.evaluate import evaluate
+from stream.run.load import reopen
+
+
+def main(folder: Path, file: Path) -> None:
+    """Write {task: score}."""
+    order = json.loads((folder / "results.json").read_text(encoding="utf-8"))["order"]
+    run = reopen(folder, order)
+    tokens, device = run.config.evaluation.batch_tokens, run.parts.device
+    scores = {
+        task.name: evaluate(run.parts.learner, task, "validation", tokens, device).score
+        for task in run.tasks
+    }
+    file.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Runs killed at random, hostile input, memory and cost over a long stream."""

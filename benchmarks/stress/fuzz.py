@@ -1,0 +1,239 @@
+"""Hostile input: whatever stands in a record, a task's YAML or its data, the answer is one line.
+
+Run: python -m benchmarks.stress.fuzz --seconds 600 --seed 0. Changes valid input at random (hypothesis)
+and gives it to the commands that read it. Found are: an exception, an answer after more than 20
+seconds, a file outside the folder that the command was told. What is found ends it, with the
+smallest input that hypothesis finds.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="fuzz-cache-")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from analysis.__main__ import main as analysis
+from benchmarks.stress.fuzz_input import changed, torn
+from stream.cli.tasks import main as tasks
+from stream.config.compose import register
+from stream.data.build import DATA
+from stream.errors import UserError
+from stream.learners import LEARNERS
+from stream.report.tracking import TRACKERS
+from stream.run.export import main as export
+from stream.run.resume import read_record, recorded_config
+
+ROOT = Path(__file__).parent.parent.parent
+ANSWER_S = 20
+ROUND = 20  # examples between two looks at the clock
+SMOKE = ("experiment=smoke", "device=cpu", "task=[stsb,cola]", "probe.every=4")
+TASK = {
+    "title": "mine",
+    "kind": "single",
+    "labels": ["bad", "good"],
+    "metric": "accuracy",
+    "source": "generated for fuzzing",
+    "files": {"folder": ".", "splits": {"all": "mine.csv"}, "text": ["text"], "label": "label"},
+}
+CSV = "id;text;label\n" + "".join(
+    f'{i};"row {i} is ""{word}"", really";{word}\n'
+    for i, word in enumerate(["bad", "good"] * 30, start=1)
+)
+
+
+class TooSlowError(Exception):
+    """No answer in time."""
+
+
+@contextlib.contextmanager
+def in_time() -> Iterator[None]:
+    """Raise `TooSlowError` in the block when it takes too long."""
+
+    def ring(signum: int, frame: Any) -> None:
+        del signum, frame
+        raise TooSlowError
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.alarm(ANSWER_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def tree(folder: Path, without: Path) -> set[Path]:
+    """Return what lies in a folder, but for a part of it."""
+    return {path for path in folder.rglob("*") if without not in (path, *path.parents)}
+
+
+def answered(command: Callable[[], Any], room: Path) -> None:
+    """Call a command; it may refuse, but neither raise nor write outside ``room``."""
+    before = tree(room.parent, room)
+    silent = io.StringIO()
+    with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent), in_time():
+        code: Any = 0
+        try:
+            command()
+        except UserError:
+            code = 2
+        except SystemExit as error:
+            code = error.code
+    assert code in (0, 1, 2, None), f"exit code {code}"
+    assert tree(room.parent, room) == before, "a file outside the folder"
+
+
+class Fuzzed:
+    """The targets: each takes hypothesis' ``draw`` and makes one attempt."""
+
+    def __init__(self, root: Path):
+        self._room = root / "room"
+        self._room.mkdir()
+        subprocess.run(
+            [sys.executable, str(ROOT / "run_stream.py"), *SMOKE, f"hydra.run.dir={root / 'run'}"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        self._record = json.loads((root / "run/results.json").read_text(encoding="utf-8"))
+        export([str(root / "run"), "--task", "cola", "--out", str(root / "exported")])
+        self._facts = json.loads((root / "exported/task.json").read_text(encoding="utf-8"))
+        self._run, self._exported = root / "run", root / "exported"
+
+    def _command(self, main: Callable[..., Any], *arguments: object) -> None:
+        answered(partial(main, [str(argument) for argument in arguments]), self._room)
+
+    def _copied(self, name: str, source: Path, file: str, content: bytes) -> Path:
+        """Return a copy of a folder in the room whose other files are links."""
+        folder = self._room / name
+        folder.mkdir(exist_ok=True)
+        for path in source.iterdir():
+            link = folder / path.name
+            if path.name != file and not link.exists():
+                link.symlink_to(path)
+        (folder / file).write_bytes(content)
+        return folder
+
+    def record(self, draw: Callable[[Any], Any]) -> None:
+        """results.json, for everything that reads it."""
+        content = json.dumps(changed(draw, self._record)).encode()
+        if draw(st.integers(0, 5)) == 0:
+            content = torn(draw, content)
+        folder = self._copied("run", self._run, "results.json", content)
+        out = self._room / "out"
+        what = draw(st.sampled_from(["compare", "report", "figures", "verify", "resume", "export"]))
+        if what == "resume":
+            answered(lambda: recorded_config(read_record(folder / "results.json")), self._room)
+        elif what == "export":
+            self._command(export, folder, "--task", "cola", "--out", out / str(time.time_ns()))
+        elif what == "verify":
+            self._command(analysis, "verify", folder)
+        elif what == "compare":
+            self._command(analysis, "compare", folder, "--csv", out / "x.csv", "--latex", out / "x")
+        else:
+            self._command(
+                analysis, what, folder, "--out", out / ("x.html" if what == "report" else "f")
+            )
+
+    def facts(self, draw: Callable[[Any], Any]) -> None:
+        """task.json of an exported task."""
+        from stream.run.predict import Service
+
+        content = json.dumps(changed(draw, self._facts)).encode()
+        folder = self._copied("exported", self._exported, "task.json", content)
+        answered(lambda: Service(folder, "cpu").predict("cola", ["a text"]), self._room)
+
+    def _shown(self, text: bytes, data: bytes, file: str = "mine.csv") -> None:
+        """Show a task from its YAML and data."""
+        (self._room / "my/task").mkdir(parents=True, exist_ok=True)
+        (self._room / "my/task/mine.yaml").write_bytes(text)
+        (self._room / file).write_bytes(data)
+        given_ = ("data=files", f"data.root={self._room}", "backbone=tiny", "--config-dir")
+        self._command(tasks, "show", "mine", *given_, self._room / "my")
+
+    def task(self, draw: Callable[[Any], Any]) -> None:
+        """The YAML of a task."""
+        values = {"mine": changed(draw, TASK)}
+        text = yaml.safe_dump(values, allow_unicode=True).encode("utf-8", "surrogatepass")
+        self._shown(torn(draw, text) if draw(st.integers(0, 3)) == 0 else text, CSV.encode())
+
+    def table(self, draw: Callable[[Any], Any]) -> None:
+        """A file of separated values, looked at and read as a task."""
+        data = torn(draw, CSV.encode())
+        self._shown(yaml.safe_dump({"mine": TASK}).encode(), data)
+        out = self._room / "inspected" / str(time.time_ns())
+        self._command(tasks, "inspect", self._room / "mine.csv", "--out", out)
+
+    def parquet(self, draw: Callable[[Any], Any]) -> None:
+        """A Parquet file."""
+        words = ["bad", "good"] * 10
+        made = io.BytesIO()
+        pq.write_table(pa.table({"text": [f"row {i}" for i in range(20)], "label": words}), made)
+        spec = {**TASK, "files": {**TASK["files"], "splits": {"all": "mine.parquet"}}}
+        self._shown(
+            yaml.safe_dump({"mine": spec}).encode(), torn(draw, made.getvalue()), "mine.parquet"
+        )
+
+
+def attack(target: Callable[..., None], number: int) -> None:
+    """Make one round of attempts.
+
+    Raises:
+        Exception: what the smallest input that was found raises.
+    """
+
+    @seed(number)
+    @settings(
+        max_examples=ROUND,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    @given(st.data())
+    def round_(data: Any) -> None:
+        target(data.draw)
+
+    round_()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Attack until the time is up; print what was tried; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="one target: record, facts, task, table, parquet")
+    given_ = parser.parse_args(arguments)
+    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    fuzzed = Fuzzed(Path(tempfile.mkdtemp(prefix="fuzz-")))
+    targets = [fuzzed.record, fuzzed.facts, fuzzed.task, fuzzed.table, fuzzed.parquet]
+    targets = [target for target in targets if given_.only in (None, target.__name__)]
+    tried: Counter[str] = Counter()
+    deadline, number = time.monotonic() + given_.seconds, given_.seed * 10**6
+    while time.monotonic() < deadline:
+        for target in targets:
+            number += 1
+            attack(target, number)
+            tried[target.__name__] += ROUND
+    print("nothing found in", ", ".join(f"{count} x {name}" for name, count in tried.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,260 @@
+"""Kills runs at random moments and goes on with them: do they end as if nothing had happened?
+
+Run: python -m benchmarks.stress.kill --kills 200 --learners all --seed 0. For each learner, small runs
+are killed (SIGKILL) at random calls of the functions in `MOMENTS` or at random times, and resumed.
+Each must end with the unbroken run's results.json (times aside), weights and files; that run has
+an interpreter of its own, so that nothing rests on the order of a set. Exit code 1 otherwise.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.warm import forked
+from stream.learners import LEARNERS
+from stream.run.checkpoint import CheckpointStore
+
+ROOT = Path(__file__).parent.parent.parent
+SMALL = ("experiment=smoke", "device=cpu", "task=[stsb,cola,crowdflower_airline]")
+SMALL += ("training.epochs=3", "checkpoint.every=2", "probe.every=4", "count_flops=true")
+CASES = {name: (f"learner={name}",) for name in LEARNERS}
+CASES["joint_prefix"] = ("learner=joint", "learner.prefix=true")
+# What a run calls at its stages; it dies at the start of one of these calls.
+MOMENTS = {
+    "start": "stream.run.setup:load_encoder",
+    "restore": "stream.run.checkpoint_manager:load_tasks",
+    "step": "stream.training.fit_state:FitState.note",
+    "evaluation": "stream.run.runner:evaluate",
+    "write": "stream.run.checkpoint:write_atomic",  # dies with half of it in the temporary file
+    "flush": "os:fsync",
+    "rename": "pathlib:Path.replace",
+    "clean": "pathlib:Path.unlink",
+    "figures": "stream.report.plots:write_figures",
+}
+TIMER = "any time"
+
+
+@dataclass
+class Outcome:
+    """What became of one learner's runs."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    anew: int = 0
+    resumed: int = 0
+    runs: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def hooked(path: str, act: Callable[..., None]) -> None:
+    """Let ``act`` see the arguments of every call of ``module:name`` first."""
+    module, _, names = path.partition(":")
+    owner: Any = importlib.import_module(module)
+    *parents, last = names.split(".")
+    for name in parents:
+        owner = getattr(owner, name)
+    original = getattr(owner, last)
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        act(*arguments)
+        return original(*arguments, **named)
+
+    setattr(owner, last, call)
+
+
+def die_at(stage: str, number: int) -> None:
+    """Make this process kill itself at the ``number``-th call of a stage."""
+    left = number
+
+    def act(*arguments: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            if stage == "write":
+                path, data = arguments[0], b"".join(arguments[1:])
+                path.with_name(f".{path.name}.tmp").write_bytes(data[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    hooked(MOMENTS[stage], act)
+
+
+def count_calls(into: Path) -> None:
+    """Make this process write how often it made each call, whenever the number changes."""
+    counts: Counter[str] = Counter()
+
+    def noting(stage: str) -> Callable[..., None]:
+        def act(*arguments: Any) -> None:
+            del arguments
+            counts[stage] += 1
+            with into.open("w", encoding="utf-8") as file:
+                json.dump(counts, file)
+
+        return act
+
+    for stage, path in MOMENTS.items():
+        hooked(path, noting(stage))
+
+
+def ended(child: int, seconds: float | None = None) -> int:
+    """Wait for a process, killing it after ``seconds``; return its exit code, -9 if killed."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while True:
+        found, status = os.waitpid(child, 0 if deadline is None else os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if deadline is not None and time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            deadline = None
+        time.sleep(0.002)
+
+
+def comparable(folder: Path) -> dict[str, Any]:
+    """Return results.json without times and resume=, and the digests of what was learned."""
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    results.pop("timing")
+    results["config"].pop("resume")
+    if results["probe"] is not None:
+        results["probe"].pop("seconds")
+    for cell in (cell for row in results["cells"] for cell in row if cell):
+        cell.pop("seconds")
+    found = CheckpointStore(folder).latest()
+    assert found is not None, "no checkpoint"
+    return {**results, "groups": found.groups}
+
+
+def complete(folder: Path) -> bool:
+    """Whether the run is done on disk."""
+    path = folder / "results.json"
+    return path.exists() and json.loads(path.read_text(encoding="utf-8"))["status"] == "complete"
+
+
+def differences(folder: Path, whole: Path) -> Iterator[str]:
+    """Yield what differs between a run that was killed and the unbroken one."""
+    broken, unbroken = comparable(folder), comparable(whole)
+    yield from (key for key in unbroken if broken.get(key) != unbroken[key])
+    yield from (f"left over: {p.name}" for p in folder.rglob(".*"))
+
+
+class Killing:
+    """Kills runs of one learner until there were enough kills."""
+
+    def __init__(self, root: Path, name: str, chosen: random.Random):
+        self._root = root
+        self._log = root / "attempts.log"
+        self._settings = (*SMALL, *CASES[name])
+        self._chosen = chosen
+        self._stages: list[str] = []
+        self.outcome = Outcome()
+
+    def prepare(self) -> None:
+        """Make the unbroken run, and count the calls of another one."""
+        program = [sys.executable, str(ROOT / "run_stream.py"), *self._settings]
+        with self._log.open("w") as log:
+            subprocess.run(
+                [*program, f"hydra.run.dir={self._root / 'whole'}"],
+                check=True,
+                cwd=self._root,
+                stdout=log,
+                stderr=log,
+            )
+        counts = self._root / "counts.json"
+        started = time.monotonic()
+        self._ended(self._root / "counted", lambda: count_calls(counts), None)
+        self._seconds = time.monotonic() - started
+        self._calls = {"restore": 1, **json.loads(counts.read_text())}
+
+    def _ended(self, folder: Path, prepare: Callable[[], None], seconds: float | None) -> int:
+        """Start a run or go on with it; return its exit code."""
+        begun = (folder / "results.json").exists()
+        if begun:
+            arguments: Sequence[str] = (f"resume={folder}",)
+        else:  # killed before the first record: there is nothing to go on from
+            arguments = (*self._settings, f"hydra.run.dir={folder}")
+        self.outcome.resumed += begun
+        child = forked(arguments, self._root, self._log, self._log, prepare)
+        return ended(child, seconds)
+
+    def _next_stage(self) -> str:
+        """Return where to die next: every stage once, in random order, and then again."""
+        if not self._stages:
+            self._stages = [*self._calls, TIMER]
+            self._chosen.shuffle(self._stages)
+        return self._stages.pop()
+
+    def one_run(self, folder: Path, kills: int) -> None:
+        """Kill one run at most ``kills`` times until it is done, and compare it."""
+        outcome, code = self.outcome, -signal.SIGKILL
+        while code == -signal.SIGKILL:
+            stage = self._next_stage() if kills > 0 else ""
+            seconds = self._chosen.random() * self._seconds if stage == TIMER else None
+            # Early calls, so that a run is killed several times before it is done.
+            number = self._chosen.randint(1, 1 + self._calls.get(stage, 1) // 3)
+            dies = stage in MOMENTS
+            prepare = (lambda s=stage, n=number: die_at(s, n)) if dies else lambda: None
+            code = self._ended(folder, prepare, seconds)
+            killed = code == -signal.SIGKILL
+            kills -= killed
+            outcome.kills[stage] += killed
+            outcome.anew += killed and not (folder / "results.json").exists()
+            if killed and complete(folder):
+                code = 0  # dead after the last word: there is nothing to go on with
+        outcome.runs += 1
+        if code != 0:
+            outcome.problems.append(f"run {outcome.runs}: exit code {code}, see {self._log}")
+            return
+        found = list(differences(folder, self._root / "whole"))
+        outcome.problems += [f"run {outcome.runs}: {', '.join(found)}"] if found else []
+        shutil.rmtree(folder)
+
+    def until(self, kills: int) -> Outcome:
+        """Make runs until they were killed ``kills`` times in all; return what became of them."""
+        self.prepare()
+        while (left := kills - self.outcome.kills.total()) > 0:
+            self.one_run(self._root / f"run-{self.outcome.runs}", left)
+        return self.outcome
+
+
+def line(name: str, outcome: Outcome) -> str:
+    """Return one line of the table."""
+    stages = ", ".join(f"{stage} {n}" for stage, n in sorted(outcome.kills.items()) if n)
+    verdict = "; ".join(outcome.problems) or "equal"
+    numbers = f"{outcome.kills.total():>6}{outcome.runs:>6}{outcome.resumed:>9}{outcome.anew:>6}"
+    return f"{name:<14}{numbers}  {verdict} ({stages})"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kills", type=int, default=20, help="of each learner's runs")
+    parser.add_argument("--learners", default="all", help=f"all, or of {', '.join(CASES)}")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    names = list(CASES) if given.learners == "all" else given.learners.split(",")
+    print(f"{'learner':<14}{'kills':>6}{'runs':>6}{'resumed':>9}{'anew':>6}")
+    failed = False
+    for name in names:
+        root = Path(tempfile.mkdtemp(prefix=f"kill-{name}-"))
+        chosen = random.Random(f"{given.seed} {name}")
+        outcome = Killing(root, name, chosen).until(given.kills)
+        print(line(name, outcome), flush=True)
+        if outcome.problems:
+            failed = True
+        else:
+            shutil.rmtree(root)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Where a backbone's files are: in an installed package, in a folder, or on the hub."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+from stream.config.inputs import BackboneConfig
+from stream.errors import require
+
+
+def cache_folder(configured: str | None) -> Path:
+    """Return the folder for what is fetched or computed once: ``cache=``, or the user's cache."""
+    if configured is not None:
+        return Path(configured).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "task-stream"
+
+
+def locate(config: BackboneConfig) -> str:
+    """Return what transformers loads from: a folder's path, or an id on the hub.
+
+    Raises:
+        UserError: a package that is not installed, or a folder that is not there.
+    """
+    location = config.location or ""
+    if config.origin == "package":
+        package = importlib.util.find_spec(location)
+        require(
+            package is not None and package.origin is not None,
+            f"backbone {config.name!r}: the package {location!r} is not installed",
+        )
+        assert package is not None
+        assert package.origin is not None
+        return str(Path(package.origin).parent / "model")
+    if config.origin == "folder":
+        folder = Path(location).expanduser()
+        require(
+            (folder / "config.json").is_file(),
+            f"backbone.location={location!r}: no config.json in {folder.resolve()}",
+        )
+        return str(folder)
+    return location
+
+
+def tokenizer_location(config: BackboneConfig) -> str:
+    """Return where the tokenizer's files are: ``backbone.tokenizer``, or the encoder's own."""
+    if config.tokenizer is None:
+        return locate(config)
+    if importlib.util.find_spec(config.tokenizer.partition("/")[0]) is None:
+        return config.tokenizer
+    return locate(BackboneConfig("tokenizer", "package", config.tokenizer))

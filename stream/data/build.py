@@ -1,0 +1,78 @@
+"""From the configuration to the ordered list of tasks of a stream."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+
+from stream.config.inputs import FilesData, GeneratedData, HubData
+from stream.config.paths import cache_folder
+from stream.config.run import RunConfig
+from stream.config.task import SPLITS
+from stream.data.loading import LoadedTask, load_task
+from stream.data.prepare.leakage import Leak, handle_leaks
+from stream.data.prepare.samples import subsample
+from stream.data.task import Task
+from stream.data.text_encoder import TextEncoder
+from stream.seeding import numpy_generator
+
+DATA = {"generated": GeneratedData, "files": FilesData, "hub": HubData}
+
+
+def build_tasks(
+    config: RunConfig, encoder: TextEncoder, on_task: Callable[[str], None] = lambda name: None
+) -> tuple[list[Task], list[Leak]]:
+    """Read every task, deal with leaks between them, limit, encode, and put them in order.
+
+    Args:
+        config: the run's configuration.
+        encoder: the backbone's tokenizer.
+        on_task: called with each task's name before it is read or encoded.
+
+    Returns:
+        The tasks in order, and the leaks that were found.
+    """
+    loaded = {}
+    for name, spec in config.task.items():
+        on_task(name)
+        loaded[name] = load_task(config.data, name, spec, cache_folder(config.cache))
+    leaks = handle_leaks(loaded, config.leaks)
+    tasks = []
+    for name, task in loaded.items():
+        on_task(name)
+        tasks.append(_encode(config, name, task, encoder))
+    return arrange(tasks, config.order, config.order_seed), leaks
+
+
+def _encode(config: RunConfig, name: str, loaded: LoadedTask, encoder: TextEncoder) -> Task:
+    """Limit and encode one task."""
+    spec = config.task[name]
+    num_labels = None if spec.labels is None else len(spec.labels)
+    splits, hashes = {}, {}
+    for split in SPLITS:
+        limit = config.limits.train if split == "train" else config.limits.eval
+        rows = subsample(loaded.rows[split], limit, num_labels)
+        hashes[split] = rows.digest()
+        splits[split] = encoder.encode(rows, hashes[split])
+    return Task(name, spec, splits, hashes, loaded.accounts)
+
+
+def arrange(tasks: Sequence[Task], order: str, seed: int | None) -> list[Task]:
+    """Permute the tasks: ``given``, ``reversed``, ``by_size`` (small first) or ``random``.
+
+    A random order is a pure function of the seed and the *set* of names.
+    """
+    if order == "reversed":
+        return list(reversed(tasks))
+    if order == "by_size":
+        return sorted(tasks, key=lambda task: (len(task.split("train")), task.name))
+    if order == "random":
+        by_name = sorted(tasks, key=lambda task: task.name)
+        permutation = numpy_generator(seed or 0, "order").permutation(len(by_name))
+        return [by_name[i] for i in permutation]
+    return list(tasks)
+
+
+def data_hash(tasks: Sequence[Task]) -> str:
+    """Return one SHA-256 for the rows of all tasks, whatever their order."""
+    hashes = {task.name: dict(task.hashes) for task in tasks}
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()

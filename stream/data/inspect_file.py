@@ -1,0 +1,175 @@
+"""Look at a labelled file: what it holds, what troubles it, and a task YAML ready to run."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from stream.config.task import DialectSpec
+from stream.data.sources.files import read_table
+from stream.data.table import SourceTable
+from stream.errors import UserError, require
+
+pc: Any = pyarrow.compute  # its functions are made at import, out of a type checker's sight
+LABEL_NAMES = re.compile(
+    r"label|class|categor|target|sentiment|stance|tag|topic|^y$", re.IGNORECASE
+)
+MOST_LABELS = 200
+LABELS_SHOWN = 12
+FEW_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column holds."""
+
+    name: str
+    kind: str
+    distinct: int
+    blank: int
+    mean_length: float
+    longest: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A file, its columns, and which of them look like text and label."""
+
+    source: SourceTable
+    columns: tuple[Column, ...]
+    text: tuple[str, ...]
+    label: str
+    counts: dict[str, int]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report, line by line."""
+        rows = self.source.table.num_rows
+        yield f"{self.source.where}: {rows:,} rows, {self.source.dialect}"
+        for column in self.columns:
+            mark = "text " if column.name in self.text else ""
+            mark = "label" if column.name == self.label else mark
+            yield (
+                f"  {mark:5} {column.name:24} {column.kind:8} {column.distinct:>8,} distinct  "
+                f"{column.blank:>6,} blank  length {column.mean_length:.0f} (longest "
+                f"{column.longest:,})"
+            )
+        yield f"labels in {self.label!r}: {len(self.counts)}"
+        ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        for name, count in ranked[:LABELS_SHOWN]:
+            yield f"  {count:>8,}  {name!r}"
+        if len(ranked) > LABELS_SHOWN:
+            yield f"           and {len(ranked) - LABELS_SHOWN} more"
+        yield from self.trouble()
+
+    def trouble(self) -> Iterator[str]:
+        """Yield what a person should look at before training."""
+        for row in self.source.ragged[:5]:
+            yield f"trouble: line {row.line} has {row.found} fields instead of {row.expected}"
+        by_name = {column.name: column for column in self.columns}
+        for name in (*self.text, self.label):
+            if by_name[name].blank:
+                yield f"trouble: {by_name[name].blank:,} rows have nothing in {name!r}"
+        for names in _alike(self.counts):
+            yield f"trouble: labels that differ in case or blanks only: {names}"
+        for name in (name for name, count in self.counts.items() if count < FEW_ROWS):
+            yield f"trouble: label {name!r} has {self.counts[name]} rows only"
+
+    def task_yaml(self, name: str) -> str:
+        """Return the task's YAML; all labels quoted, numbers mapped to names."""
+        path = Path(self.source.where).resolve()
+        is_text = pa.types.is_string(self.source.table.schema.field(self.label).type)
+        labels = sorted(self.counts)
+        lines = [
+            f"{name}:",
+            f"  title: {json.dumps(name)}",
+            f"  kind: {'single' if len(self.text) == 1 else 'pair'}",
+            "  labels:",
+            *(f"    - {json.dumps(label, ensure_ascii=False)}" for label in labels),
+            "  metric: accuracy",
+            f"  source: {json.dumps(str(path))}",
+            "  files:",
+            f"    folder: {json.dumps(str(path.parent))}",
+            f"    splits: {{all: {json.dumps(path.name)}}}",
+            f"    text: {json.dumps(list(self.text), ensure_ascii=False)}",
+            f"    label: {json.dumps(self.label, ensure_ascii=False)}",
+        ]
+        if not is_text:
+            lines.append("    values:")
+            lines += [f"      {json.dumps(label)}: {json.dumps(label)}" for label in labels]
+        return "\n".join(lines) + "\n"
+
+
+def _alike(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of names that differ in case or blanks only."""
+    folded: dict[str, list[str]] = {}
+    for name in names:
+        folded.setdefault(" ".join(name.casefold().split()), []).append(name)
+    return [group for group in folded.values() if len(group) > 1]
+
+
+def inspect_file(
+    path: Path, dialect: DialectSpec, text: tuple[str, ...] = (), label: str | None = None
+) -> Inspection:
+    """Read a file and look at its columns.
+
+    Args:
+        path: a file of any format that the files source reads.
+        dialect: what is known about a delimited file.
+        text: the text columns, if the guess is wrong.
+        label: the label column, if the guess is wrong.
+
+    Raises:
+        UserError: a file that cannot be read, or without a text and a label column.
+    """
+    source = read_table(path, dialect)
+    require(source.table.num_rows > 0, f"{path} has no rows")
+    columns = tuple(_column(source.table, name) for name in source.table.column_names)
+    names = [column.name for column in columns]
+    for name in (*text, *([label] if label else [])):
+        require(name in names, f"{path} has no column {name!r}; it has {names}")
+    label = label or _guess_label(columns, source.table.num_rows, text, path)
+    text = text or _guess_text(columns, label, path)
+    values = source.table.column(label).value_counts().to_pylist()
+    counts = {str(v["values"]): v["counts"] for v in values if v["values"] not in (None, "")}
+    return Inspection(source, columns, text, label, counts)
+
+
+def _column(table: pa.Table, name: str) -> Column:
+    """Describe one column."""
+    column = table.column(name)
+    texts = column.cast(pa.string()) if not pa.types.is_nested(column.type) else None
+    require(texts is not None, f"column {name!r} holds {column.type}, neither text nor number")
+    lengths = pc.fill_null(pc.utf8_length(texts), 0)
+    return Column(
+        name,
+        str(column.type),
+        pc.count_distinct(column).as_py(),
+        pc.sum(pc.equal(lengths, 0)).as_py() or 0,
+        pc.mean(lengths).as_py() or 0.0,
+        pc.max(lengths).as_py() or 0,
+    )
+
+
+def _guess_label(columns: tuple[Column, ...], rows: int, text: tuple[str, ...], path: Path) -> str:
+    """Return the likeliest label column: a telling name, then the fewest values."""
+    candidates = [
+        column
+        for column in columns
+        if column.name not in text and 2 <= column.distinct <= min(MOST_LABELS, max(rows // 2, 2))
+    ]
+    if not candidates:
+        raise UserError(f"{path}: no column looks like a label; name one with --label COLUMN")
+    return min(candidates, key=lambda c: (not LABEL_NAMES.search(c.name), c.distinct)).name
+
+
+def _guess_text(columns: tuple[Column, ...], label: str, path: Path) -> tuple[str, ...]:
+    """Return the likeliest text column: the one with the longest texts."""
+    candidates = [c for c in columns if c.name != label and "string" in c.kind]
+    if not candidates:
+        raise UserError(f"{path}: no column looks like text; name one with --text COLUMN")
+    return (max(candidates, key=lambda column: column.mean_length).name,)

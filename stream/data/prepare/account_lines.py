@@ -1,0 +1,45 @@
+"""What became of the rows of a task, in lines for a person."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stream.data.table import Account
+from stream.data.task import Split, Task
+
+
+def dropped(account: Account) -> str:
+    """Return the drops by reason with the first lines, such as ``2 no_text (lines 3, 9)``."""
+    parts = []
+    for reason, count in account.dropped.items():
+        lines = ", ".join(map(str, account.lines[reason]))
+        more = ", ..." if count > len(account.lines[reason]) else ""
+        parts.append(f"{count:,} {reason} (line {lines}{more})")
+    return "; ".join(parts) or "none"
+
+
+def account_lines(task: Task) -> Iterator[str]:
+    """Yield a few lines a split: where from, read = kept + dropped, repeats, encoding, labels."""
+    for name, account in task.accounts.items():
+        split = task.splits[name]
+        dialect = f" ({account.dialect})" if account.dialect else ""
+        yield f"{name}: {account.where}{dialect}"
+        lost = sum(account.dropped.values())
+        kept = f"{account.read:,} read = {account.kept:,} kept + {lost:,} dropped"
+        yield f"  {kept}: {dropped(account)}"
+        if account.repeated or account.contradicting:
+            yield (
+                f"  the same text stands earlier in the split: {account.repeated:,} with the same "
+                f"label, {account.contradicting:,} with another one"
+            )
+        yield f"  {len(split):,} encoded, {split.truncated:,} of them cut; {_labels(task, split)}"
+
+
+def _labels(task: Task, split: Split) -> str:
+    """Return how often each label occurs, the range of scores, or how many answers are seen."""
+    if task.is_span:
+        return f"{(split.labels[:, 1] > 0).sum():,} with the whole answer inside"
+    if task.spec.labels is None:
+        return f"scores {split.labels.min():.2f} to {split.labels.max():.2f}"
+    counts = np.bincount(split.labels, minlength=len(task.spec.labels))
+    return ", ".join(f"{n!r} {c:,}" for n, c in zip(task.spec.labels, counts, strict=True))

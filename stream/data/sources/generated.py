@@ -1,0 +1,35 @@
+"""The `generated` source: each task's miniature twin from the seeded grammar. Never real data."""
+
+import numpy as np
+
+from stream.config.inputs import GeneratedData
+from stream.config.task import TaskSpec
+from stream.data.sources.grammar import generate
+from stream.data.task import Rows
+from stream.errors import require
+
+
+def read_split(data: GeneratedData, name: str, spec: TaskSpec, split: str) -> Rows:
+    """Generate one split of one task; a pure function of (name, specification, data.seed).
+
+    Raises:
+        UserError: a span task, of which there is no twin.
+    """
+    require(
+        spec.kind != "span",
+        f"task {name!r}: no questions and answers are generated; take data=files or data=hub",
+    )
+    rows = generate(
+        name,
+        kind=spec.kind,
+        num_labels=None if spec.labels is None else len(spec.labels),
+        score_range=None
+        if spec.score_range is None
+        else (spec.score_range[0], spec.score_range[1]),
+        words=spec.generated.words,
+        pool=spec.generated.pool,
+        split=split,
+        rows=getattr(data, split),
+        seed=data.seed,
+    )
+    return Rows(rows.texts, np.array(rows.labels, np.int64 if spec.labels else np.float64))

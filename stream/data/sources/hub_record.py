@@ -1,0 +1,243 @@
+"""What the `hub` source stands on: records of loads, Arrow files in the cache, and patience."""
+
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stream.data.table import SourceTable
+from stream.errors import UserError
+
+ROWS = 65_536  # rows hashed at a time; a hash does not depend on how Arrow chunked the column
+
+
+@dataclass(frozen=True)
+class SplitRecord:
+    """One split as it was at the first load.
+
+    Attributes:
+        split: the hub's name of it.
+        files: Arrow files, relative to the cache.
+        rows: their number.
+        sha256: hash of the rows with label names in place of label numbers.
+    """
+
+    split: str
+    files: list[str]
+    rows: int
+    sha256: str
+
+    @classmethod
+    def of(cls, split: str, paths: list[Path], table: pa.Table, cache: Path) -> "SplitRecord":
+        """Describe a split that was read from files below the cache."""
+        files = [path.resolve().relative_to(cache.resolve()).as_posix() for path in paths]
+        return cls(split, files, table.num_rows, rows_digest(table))
+
+
+@dataclass(frozen=True)
+class HubRecord:
+    """One task's data as they were at the first load.
+
+    Attributes:
+        id: the hub's name of the data set.
+        config: its configuration.
+        revision: the one asked for.
+        commit: the one that this was.
+        splits: by our name.
+        recorded: day of the first load, ISO 8601.
+    """
+
+    id: str
+    config: str | None
+    revision: str | None
+    commit: str
+    splits: dict[str, SplitRecord]
+    recorded: str = field(
+        default_factory=lambda: datetime.datetime.now(datetime.UTC).date().isoformat()
+    )
+
+    def files(self, cache: Path) -> dict[str, list[Path]] | None:
+        """Return each split's files, or None if one is gone."""
+        files = {
+            name: [cache / file for file in split.files] for name, split in self.splits.items()
+        }
+        return files if all(path.is_file() for paths in files.values() for path in paths) else None
+
+    def source_table(self, name: str, table: pa.Table) -> SourceTable:
+        """Return a split's rows with where they came from."""
+        split = self.splits[name]
+        return SourceTable(
+            table=table,
+            where=f"hub:{self.id}/{self.config or 'default'}@{self.commit} split {split.split}",
+            lines=np.arange(1, table.num_rows + 1),
+            provenance={
+                "id": self.id,
+                "config": self.config or "default",
+                "revision": self.revision or "main",
+                "commit": self.commit,
+                "fingerprint": split.sha256,
+            },
+        )
+
+    def difference(self, now: "HubRecord") -> list[str]:
+        """Return a line for each split whose rows are not those recorded here."""
+        return [
+            f"split {name!r} of {self.id} at {self.commit[:12]} has {after.rows} rows with SHA-256 "
+            f"{after.sha256[:12]}; recorded {self.recorded}: {before.rows} rows, "
+            f"{before.sha256[:12]}"
+            for name, before in self.splits.items()
+            if (after := now.splits[name]).sha256 != before.sha256
+        ]
+
+
+def read_hub_record(path: Path) -> HubRecord | None:
+    """Return the record in a file, or None where there is no file.
+
+    Raises:
+        UserError: the file is not a record.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        splits = {name: SplitRecord(**split) for name, split in stored.pop("splits").items()}
+        return HubRecord(splits=splits, **stored)
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UserError(f"{path} is not a record of a hub load; delete it: {error}") from error
+
+
+def write_hub_record(path: Path, record: HubRecord) -> None:
+    """Write the record, all of it or nothing; runs side by side may write the same one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(asdict(record), file, indent=2, ensure_ascii=False)
+            file.write("\n")
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def rows_digest(table: pa.Table) -> str:
+    """Return the SHA-256 of column names and values, in order, nulls told from empty texts."""
+    digest = hashlib.sha256(json.dumps([table.num_rows, table.column_names]).encode())
+    for column in table.columns:
+        for start in range(0, table.num_rows, ROWS):
+            digest.update(_column_bytes(column.slice(start, ROWS)))
+    return digest.hexdigest()
+
+
+def _column_bytes(column: pa.ChunkedArray) -> bytes:
+    """Return the values of a piece of a column as bytes that no other values have."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return json.dumps(column.to_pylist(), default=str).encode()
+    texts = column.cast(pa.large_binary()).to_pylist()
+    lengths = [-1 if text is None else len(text) for text in texts]
+    return np.array(lengths, np.int64).tobytes() + b"".join(text for text in texts if text)
+
+
+def read_arrow(paths: Iterable[Path]) -> pa.Table:
+    """Read Arrow files that `datasets` wrote: flat columns, label names in place of numbers.
+
+    A negative label number (GLUE's hidden test labels) becomes null.
+
+    Raises:
+        UserError: a file is damaged, or has a label number without a name.
+    """
+    try:
+        tables = [pa.ipc.open_stream(pa.memory_map(str(path))).read_all() for path in paths]
+        table = pa.concat_tables(tables)
+        names = dict(_label_names(_features(table.schema)))
+        while any(pa.types.is_struct(kind) for kind in table.schema.types):
+            table = table.flatten()
+        columns = {
+            name: _named(table.column(name), names[name]) if name in names else table.column(name)
+            for name in table.column_names
+        }
+    except (pa.ArrowException, OSError, LookupError) as error:
+        listed = ", ".join(str(path) for path in paths)
+        raise UserError(f"cannot read {listed}; delete it to fetch it again: {error}") from error
+    return pa.table(columns)
+
+
+def _features(schema: pa.Schema) -> Mapping[str, Any]:
+    """Return the types that `datasets` gave the columns, as it stores them in a schema."""
+    stored = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    return stored.get("info", {}).get("features") or {}
+
+
+def _label_names(features: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yield each column of class labels, by its flat name, and the names of its labels."""
+    for name, feature in features.items():
+        if not isinstance(feature, dict):
+            continue
+        if feature.get("_type") == "ClassLabel":
+            yield prefix + name, feature["names"]
+        elif "_type" not in feature:
+            yield from _label_names(feature, f"{prefix}{name}.")
+
+
+def _named(column: pa.ChunkedArray, names: list[str]) -> pa.ChunkedArray:
+    """Return label numbers as label names; null for negative ones."""
+    numbers = column.to_pylist()
+    return pa.chunked_array(
+        [[None if number is None or number < 0 else names[number] for number in numbers]],
+        pa.string(),
+    )
+
+
+def bytes_below(*folders: Path) -> int:
+    """Return the size of all files below folders: what grows while a download goes on."""
+    total = 0
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                with contextlib.suppress(OSError):  # moved since it was listed
+                    total += os.lstat(os.path.join(parent, name)).st_size
+    return total
+
+
+def within(
+    seconds: float, call: Callable[[], Any], progress: Callable[[], Any] = lambda: None
+) -> Any:
+    """Return what ``call`` returns; no library limits the look-up of names and all retries.
+
+    Args:
+        seconds: how long to wait, from the start or from the last change of ``progress``.
+        call: runs in a thread, which is left alone when time is up.
+        progress: asked every second.
+
+    Raises:
+        TimeoutError: time is up.
+        Exception: what ``call`` raised.
+    """
+    outcome: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except Exception as error:  # noqa: BLE001 - raised again by result()
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    seen, since = progress(), time.monotonic()
+    while not outcome.done() and (left := since + seconds - time.monotonic()) > 0:
+        wait([outcome], timeout=min(1.0, left))
+        if (now := progress()) != seen:
+            seen, since = now, time.monotonic()
+    if not outcome.done():
+        raise TimeoutError(f"no answer for {seconds:.0f} s")
+    return outcome.result()

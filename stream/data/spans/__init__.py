@@ -1,0 +1,1 @@
+"""Extractive question answering: `tokens` finds an answer's tokens, `answers` judges texts."""

@@ -1,0 +1,5 @@
+"""How good a learner is now.
+
+`evaluate` fills a cell of the matrix, `task_metrics` has the metrics of single tasks, `probe`
+scores a sample of the tasks while another one is being learned.
+"""

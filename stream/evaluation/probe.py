@@ -1,0 +1,83 @@
+"""The probe: scores while a task is being learned, on a fixed sample of every task met so far.
+
+Shows what scores after whole tasks hide, the stability gap (De Lange et al. 2023, arXiv
+2205.13452). It changes nothing: a run with a probe learns what it learns without.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from stream.config.run import EvaluationConfig, ProbeConfig
+from stream.data.task import Task
+from stream.evaluation.evaluate import Predictor, logits_of, require_finite
+from stream.evaluation.task_metrics import score
+from stream.metrics import ProbePoint
+from stream.seeding import numpy_generator
+
+
+@dataclass
+class Probe:
+    """The samples and what was seen on them."""
+
+    config: ProbeConfig
+    evaluation: EvaluationConfig
+    samples: list[Task]
+    points: list[ProbePoint] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def is_due(self, step: int, steps: int) -> bool:
+        """Whether to look after ``step`` of ``steps``: every so often, at the start and the end."""
+        every = self.config.every
+        return every is not None and (step % every == 0 or step == steps)
+
+    def look(self, learner: Predictor, index: int, step: int, device: torch.device) -> int:
+        """Score tasks 0 to ``index``; return how many examples that took.
+
+        Learners whose tasks share the encoder are scored in one pass over all samples.
+
+        Raises:
+            TrainingDivergedError: logits that are not finite.
+        """
+        started = time.perf_counter()
+        tasks, split = self.samples[: index + 1], self.evaluation.split
+        groups = [tasks] if learner.serves_together else [[task] for task in tasks]
+        scores = []
+        for group in groups:
+            found = logits_of(learner, group, split, self.evaluation.batch_tokens, device)
+            for task, logits in zip(group, found, strict=True):
+                require_finite(task, logits)
+                scores.append(score(task.spec.metric, logits, task.split(split).targets).value)
+        self.points.append(ProbePoint(index, step, scores))
+        self.seconds += time.perf_counter() - started
+        return sum(len(task.split(split)) for task in tasks)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return period, sample size, time and points as JSON values."""
+        points = [asdict(point) for point in self.points]
+        return {**asdict(self.config), "seconds": self.seconds, "points": points}
+
+
+def sampled(task: Task, split: str, rows: int, seed: int) -> Task:
+    """Return the task with at most ``rows`` rows of its split: a sample that its name decides."""
+    whole = task.split(split)
+    order = numpy_generator(seed, "probe", task.name).permutation(len(whole))
+    return replace(task, splits={split: whole.take(np.sort(order[:rows]))})
+
+
+def planned_looks(probe: ProbeConfig, steps: int) -> int:
+    """Return how often a task of ``steps`` steps is looked at."""
+    return 0 if probe.every is None else 1 + -(-steps // probe.every)
+
+
+def planned_evaluations(
+    probe: ProbeConfig, tasks: Sequence[Task], split: str, steps: Sequence[int]
+) -> int:
+    """Return how many examples the probe will score over a stream, ``steps`` a task."""
+    sizes = np.cumsum([min(len(task.split(split)), probe.rows) for task in tasks])
+    looks = [planned_looks(probe, of_task) for of_task in steps]
+    return int(np.dot(looks, sizes))

@@ -1,0 +1,1 @@
+"""What several methods have in common; a method's own file is one folder up."""

@@ -1,0 +1,97 @@
+"""Several tasks' adapters at one place: stacked, or fused by attention.
+
+B examples, L tokens, D width, T adapters. All stand where `pfeiffer` puts its one: with f what the
+feed-forward sub-layer adds to its input x and h = LN(f + x), an adapter adds A(h) to f.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from stream.models.encoder import SubLayer
+from stream.models.modules.active_tasks import Use
+from stream.models.modules.bottleneck import Architecture, Bottleneck, Fresh, draw
+from stream.models.modules.by_task import ByTask
+
+
+class Composed(nn.Module):
+    """A sub-layer's dropout with the adapters of every task behind it."""
+
+    def __init__(self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], use: Use):
+        super().__init__()
+        self.dropout = place.dropout
+        self.adapters = ByTask({task: Bottleneck(architecture) for task in tasks})
+        self.use = use
+        self._norm = (place.norm,)  # in a tuple, so that it is not a part of this module
+        self._input: torch.Tensor | None = None
+        place.reader.register_forward_pre_hook(self.note_input)
+
+    def note_input(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        """Remember the sub-layer's input; a forward pre-hook of the module that reads it."""
+        del module
+        self._input = arguments[0]
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Map the projection's output [B, L, D] to what is added to the residual, [B, L, D]."""
+        f = self.dropout(hidden)
+        assert self._input is not None, "`note_input` hooks the sub-layer's reader"
+        h, self._input = self._norm[0](f + self._input), None
+        if self.use.combined:
+            return self.combine(f, h)
+        return f + self.change(self.use.names[-1], h)
+
+    def change(self, task: str, h: torch.Tensor) -> torch.Tensor:
+        """Return what the adapter of ``task`` adds, [B, L, D]."""
+        adapter = self.adapters[task]
+        assert isinstance(adapter, Bottleneck)
+        return adapter.change(h)
+
+    def combine(self, f: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        """Return f and what all adapters in use add, [B, L, D]."""
+        raise NotImplementedError
+
+
+class Stacked(Composed):
+    """Each adapter reads the one below: a <- f + A(a), from a = h (MAD-X, section 4.2)."""
+
+    def combine(self, f: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        """Return the topmost adapter's output, [B, L, D]."""
+        for task in self.use.names:
+            h = f + self.change(task, h)
+        return h
+
+
+class Attention(Fresh):
+    """The weights of adapters at every token, and what they add (AdapterFusion, section 3.2)."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width, bias=False)
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw query and key as BERT's maps; the value map starts as the identity, almost."""
+        draw(self.query, 0.02, generator)
+        draw(self.key, 0.02, generator)
+        with torch.no_grad():
+            self.value.weight.fill_(1e-6).fill_diagonal_(1.0)
+
+    def forward(self, hidden: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
+        """Return the sum over T of softmax(q . k) v, [B, L, D]; ``added`` is [T, B, L, D]."""
+        scores = (self.query(hidden) * self.key(added)).sum(-1, keepdim=True)  # [T, B, L, 1]
+        return (scores.softmax(0) * self.value(added)).sum(0)
+
+
+class Fused(Composed):
+    """f + the attention of f over what all adapters add."""
+
+    def __init__(self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], use: Use):
+        super().__init__(place, architecture, tasks, use)
+        self.fusion = Attention(architecture.width)
+
+    def combine(self, f: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        """Return f and the attention over what all adapters in use add, [B, L, D]."""
+        return f + self.fusion(f, torch.stack([self.change(task, h) for task in self.use.names]))

@@ -1,0 +1,101 @@
+"""Projected attention layers beside each Transformer layer (Stickland & Murray 2019).
+
+B examples, L tokens, D width, M size, H heads. TS(h) = V_D MHA(V_E h), h the layer's input: V_E and
+V_D are one pair a task for all layers, the attention is a layer's own and has no output map.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from stream.models.encoder import Encoder, SubLayer
+from stream.models.modules.active_tasks import Use
+from stream.models.modules.bottleneck import Fresh, draw
+from stream.models.modules.by_task import ByTask
+
+
+class Projections(Fresh):
+    """V_E and V_D of one task: 2 D M + D + M parameters."""
+
+    def __init__(self, width: int, size: int):
+        super().__init__()
+        self.encode = nn.Linear(width, size)
+        self.decode = nn.Linear(size, width)
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw as BERT's maps."""
+        draw(self.encode, 0.02, generator)
+        draw(self.decode, 0.02, generator)
+
+
+class Attention(Fresh):
+    """Multi-head attention of M units: 3 (M M + M) parameters."""
+
+    def __init__(self, size: int, heads: int):
+        super().__init__()
+        self.maps = nn.ModuleList(nn.Linear(size, size) for _ in range(3))
+        self._heads = heads
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw as BERT's maps."""
+        for layer in self.maps:
+            assert isinstance(layer, nn.Linear)
+            draw(layer, 0.02, generator)
+
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        """Map [B, L, M] to the same shape; ``mask`` as in torch, [B, 1, L or 1, L]."""
+        split = [m(hidden).unflatten(-1, (self._heads, -1)).transpose(1, 2) for m in self.maps]
+        mixed = functional.scaled_dot_product_attention(*split, attn_mask=mask)
+        return mixed.transpose(1, 2).flatten(-2)
+
+
+class Pal(nn.Module):
+    """One task's part at one layer; the projections are all layers' together."""
+
+    def __init__(self, projections: Projections, attention: Attention):
+        super().__init__()
+        self.projections = projections
+        self.attention = attention
+
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        """Return TS(h), [B, L, D]."""
+        inner = self.attention(self.projections.encode(hidden), mask)
+        return self.projections.decode(inner)
+
+
+class ProjectedDropout(nn.Module):
+    """The dropout before a layer's last LayerNorm, with every task's projected attention."""
+
+    def __init__(self, place: SubLayer, pals: Mapping[str, Pal], use: Use):
+        super().__init__()
+        self.dropout = place.dropout
+        self.pals = ByTask(pals)
+        self._use = use
+        self._input: tuple[torch.Tensor, torch.Tensor | None] | None = None
+
+    def note(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        """Remember the layer's input and mask; a forward pre-hook of its attention."""
+        del module
+        mask = args[1] if len(args) > 1 else kwargs.get("attention_mask")
+        self._input = args[0], mask
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Map the projection's output [B, L, D] to what is added to the residual, [B, L, D]."""
+        assert self._input is not None, "`note` hooks the layer's attention"
+        (h, mask), self._input = self._input, None
+        return self.dropout(hidden) + self.pals[self._use.names[-1]](h, mask)
+
+
+def add_pals(encoder: Encoder, tasks: Sequence[str], size: int, heads: int, use: Use) -> None:
+    """Put projected attention of every task beside every layer."""
+    projections = {task: Projections(encoder.width, size) for task in tasks}
+    readers = {p.layer: p.reader for p in encoder.sublayers() if p.position == "attention"}
+    for place in encoder.sublayers():
+        if place.position == "feedforward":
+            pals = {task: Pal(projections[task], Attention(size, heads)) for task in tasks}
+            module = ProjectedDropout(place, pals, use)
+            place.put(module)
+            readers[place.layer].register_forward_pre_hook(module.note, with_kwargs=True)

@@ -1,0 +1,81 @@
+"""A bank that keeps a task's values as sparse differences from those that all tasks start with.
+
+A difference is stored as flat places (int32 [n]) and values (float32 [n]) a tensor, and applied
+exactly: what is served is always first + difference, computed in this order.
+"""
+
+from collections.abc import Mapping
+
+import torch
+
+from stream.models.task_parameters import TaskParameters, Tensors
+
+
+class SparseTaskParameters(TaskParameters):
+    """A `TaskParameters` whose private tensors are ``NAME.indices`` and ``NAME.values``."""
+
+    def store(self, task: str) -> None:
+        """Keep the difference of the working copy, and serve exactly that."""
+        assert self.active == task, f"{self.active} is being learned, not {task}"
+        self._stored[task] = self._differences()
+        self._load(self._applied(self._stored[task]))
+
+    def _differences(self) -> Tensors:
+        """Return the working copy's difference; tensors without any are left out."""
+        found = {}
+        for name, tensor in self._working.items():
+            change = (tensor.detach() - self.first[name]).reshape(-1)
+            places = change.nonzero()[:, 0]
+            if len(places):
+                found[f"{name}.indices"] = places.to(torch.int32)
+                found[f"{name}.values"] = change[places]
+        return found
+
+    def _applied(self, differences: Mapping[str, torch.Tensor]) -> Tensors:
+        """Return dense values: the first ones, and a difference."""
+        values = dict(self.first)
+        for name in self._working:
+            if f"{name}.indices" in differences:
+                places = differences[f"{name}.indices"].long()
+                dense = self.first[name].clone()
+                flat = dense.view(-1)
+                flat[places] = flat[places] + differences[f"{name}.values"]
+                values[name] = dense
+        return values
+
+    def values(self, task: str) -> Tensors | None:
+        """Return the dense values with which ``task`` is served; None if it was never started."""
+        if task in self._stored:
+            return self._applied(self._stored[task])
+        return super().values(task)
+
+    def tensors(self, task: str) -> Tensors | None:
+        """Return the difference of ``task``; None if it was never started."""
+        if task in self._stored:
+            return self._stored[task]
+        return self._differences() if task == self.active else None
+
+    def base(self, name: str, parameter: torch.Tensor) -> torch.Tensor:
+        """Return the first values, which all differences are from."""
+        return self.first.get(name, parameter)
+
+    def take(self, task: str, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Take the difference of a task that was learned before, and serve it.
+
+        Raises:
+            KeyError, ValueError: it is of other tensors, or of places that they do not have.
+        """
+        device = next(iter(self._working.values())).device
+        names = {name.rpartition(".")[0] for name in tensors}
+        odd = [n for n in sorted(names) if n not in self._working or f"{n}.values" not in tensors]
+        odd += [n for n in tensors if n.rpartition(".")[2] not in ("indices", "values")]
+        if odd:
+            raise KeyError(f"{len(odd)} names differ, the first is encoder.{odd[0]}")
+        for name in names:
+            places, values = tensors[f"{name}.indices"], tensors[f"{name}.values"]
+            size = self._working[name].numel()
+            inside = not len(places) or (int(places.min()) >= 0 and int(places.max()) < size)
+            if places.shape != values.shape or not inside:
+                raise ValueError(f"encoder.{name}: places and values do not fit {size} entries")
+        self._stored[task] = {name: tensor.to(device) for name, tensor in tensors.items()}
+        self.start(task, self._applied(self._stored[task]))

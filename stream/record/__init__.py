@@ -1,0 +1,1 @@
+"""What a run has shown so far: the score `matrix`, the `ledger` of parameters, `run_record`."""

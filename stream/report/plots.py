@@ -1,0 +1,253 @@
+"""Figures of one run, drawn from the dictionary in its ``results.json``.
+
+T is the number of tasks. Scores are fractions, shown as percent; undefined shows as a dash.
+"""
+
+import math
+import textwrap
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from stream.atomic_io import write_atomic
+from stream.formatting import DASH, MINUS, TIMES, percent
+
+Results = dict[str, Any]
+
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito 2008
+SCORE_LABEL = "score on the task's own metric (%)"
+
+
+def plain(text: str, limit: int = 36) -> str:
+    """Text as matplotlib shall draw it: no formulas between dollars, cut to `limit` letters."""
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return text.replace("$", r"\$")
+
+
+def display_names(results: Results) -> list[str]:
+    """The T numbered names to show, in stream order: titles where the run has them."""
+    names = results.get("titles") or results["order"]
+    return [f"{number} · {plain(name)}" for number, name in enumerate(names, start=1)]
+
+
+def score_matrix(results: Results) -> np.ndarray:
+    """The T x T scores, row i after learning task i; NaN where nothing was evaluated."""
+    return np.array(results["matrix"], dtype=float)  # None becomes NaN
+
+
+def running_average(results: Results) -> np.ndarray:
+    """The T averages over tasks 1..k after learning task k; NaN where one score is missing."""
+    return np.array([row[: k + 1].mean() for k, row in enumerate(score_matrix(results))])
+
+
+def stream_name(results: Results) -> str:
+    """The stream, with the words "generated data" where no real text was used."""
+    return plain(results["stream"]) + " (generated data)" * (results["source"] == "generated")
+
+
+def headline(results: Results) -> str:
+    """Who ran on what and how it ended: the two first lines of every figure of one run."""
+    note = ", validation scores" if results.get("split") == "validation" else ""
+    run = f"{plain(results['backbone'])}, seed {results['seed']}{note}"
+    metrics = results["metrics"]
+    average, forgetting = percent(metrics["average_score"]), percent(metrics["forgetting"])
+    outcome = f"average score {average} %, forgetting {forgetting} %".replace(f"{DASH} %", DASH)
+    if results["status"] != "complete":
+        num_learned = int((~np.isnan(score_matrix(results))).any(axis=1).sum())
+        outcome += f"; partial: {num_learned} of {len(results['order'])} tasks learned"
+    return f"{plain(results['learner'])} on {stream_name(results)}, {run}\n{outcome}"
+
+
+def new_figure(width: float, height: float, heading: str) -> Figure:
+    """A figure of that size in inches with its own canvas; yellow heading for generated data."""
+    layout = ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1, hspace=0, wspace=0)
+    figure = Figure(figsize=(width, height), layout=layout)
+    FigureCanvasAgg(figure)
+    size = max(12, 0.7 * width)  # points; some nine letters of twelve points fit an inch
+    lines = [textwrap.fill(line, int(108 * width / size)) for line in heading.splitlines()]
+    title = figure.suptitle("\n".join(lines), x=0.15 / width, ha="left", size=size, linespacing=1.5)
+    if "generated data" in heading:
+        title.set_bbox({"facecolor": "#FFE08A", "edgecolor": "none", "pad": 5})
+    return figure
+
+
+def column_names(results: Results) -> list[str]:
+    """The display names, with the metric of each task where it is not accuracy."""
+    pairs = zip(display_names(results), results["metric_names"], strict=True)
+    return [n if m == "accuracy" else f"{n} ({m.replace('_', ' ')})" for n, m in pairs]
+
+
+def draw_matrix(axes: Axes, results: Results) -> QuadMesh:
+    """Draw the scores as coloured cells with their percent; negative ones are orange."""
+    scores, names = score_matrix(results), display_names(results)
+    colours = matplotlib.colormaps["viridis"].with_extremes(under=ORANGE)
+    masked = np.ma.masked_invalid(scores)
+    mesh = axes.pcolormesh(masked, cmap=colours, vmin=0, vmax=1, edgecolors="white", lw=0.6)
+    for (row, column), score in np.ndenumerate(scores):
+        if column <= row or not np.isnan(score):
+            colour = GREY if np.isnan(score) else "black" if score > 0.45 else "white"
+            text = axes.text(column + 0.5, row + 0.5, percent(score, 0), color=colour, size=8)
+            text.set(ha="center", va="center")
+    ticks = np.arange(len(names)) + 0.5
+    axes.set_xticks(ticks, column_names(results), rotation=90, fontsize=8.5)
+    axes.set_yticks(ticks, names, fontsize=8.5)
+    axes.set_ylim(len(names), 0)  # the first row on top
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return mesh
+
+
+def add_colour_bar(
+    figure: Figure, mesh: QuadMesh, axes: Any, *, negative: bool, shrink: float = 1.0
+) -> None:
+    """The scale of `draw_matrix`; with the colour of negative scores if there are any."""
+    ends = "min" if negative else "neither"
+    bar = figure.colorbar(mesh, ax=axes, extend=ends, aspect=40 * shrink, shrink=shrink)
+    bar.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1], labels=["0", "20", "40", "60", "80", "100"])
+    bar.set_label(SCORE_LABEL + ("; orange: below 0" if negative else ""))
+
+
+def matrix_heatmap(results: Results) -> Figure:
+    """Heat map of the matrix: rows "after learning task i", columns "score on task j"."""
+    left = 0.08 * max(map(len, display_names(results)))
+    below = 0.08 * max(map(len, column_names(results)))
+    size = max(0.36 * len(results["order"]), 3.2)  # all in inches
+    figure = new_figure(size + left + 1.6, size + below + 1.7, headline(results))
+    axes = figure.add_subplot()
+    mesh = draw_matrix(axes, results)
+    label = "score on task (accuracy where no metric is named)"
+    axes.set(xlabel=label, ylabel="after learning task")
+    add_colour_bar(figure, mesh, axes, negative=bool((score_matrix(results) < 0).any()))
+    return figure
+
+
+def score_lines(results: Results) -> Figure:
+    """The average over the stream on top, then a small panel for each task."""
+    scores, names = score_matrix(results), display_names(results)
+    width = max(2.3, max(map(len, names)) * 0.07 + 0.2)  # inches a panel, for its whole title
+    num_columns = min(math.ceil(math.sqrt(len(names))), max(1, int(16 / width)))
+    num_rows = math.ceil(len(names) / num_columns)
+    figure = new_figure(max(width * num_columns + 0.6, 7), 1.5 * num_rows + 3.6, headline(results))
+    grid = figure.add_gridspec(num_rows + 1, num_columns, height_ratios=[1.9] + [1] * num_rows)
+    top = figure.add_subplot(grid[0, :])
+    _draw_average(top, scores, running_average(results))
+    for task, name in enumerate(names):
+        row, column = divmod(task, num_columns)
+        axes = figure.add_subplot(grid[row + 1, column], sharex=top, sharey=top)
+        _draw_task(axes, scores[task:, task], len(names), name)
+        axes.tick_params(labelleft=column == 0, labelbottom=task + num_columns >= len(names))
+    step = math.ceil(len(names) / 30) * 5 if len(names) > 10 else 1
+    top.set_xticks(sorted({1, len(names), *range(step, len(names) - step // 2, step)}))
+    lowest = float(np.nanmin(scores, initial=0.0)) - 0.05
+    top.set(xlim=(0.5, len(names) + 0.5), ylim=(lowest, 1.05))
+    shown = [score for score in (-1, -0.5, 0, 0.5, 1) if score >= lowest]
+    top.set_yticks(shown, [percent(score, 0) for score in shown])
+    figure.supylabel(SCORE_LABEL, fontsize=10)
+    figure.supxlabel("number of tasks learned", fontsize=10)
+    return figure
+
+
+def _tidy(axes: Axes, title: str, size: float = 10, pad: float = 6) -> None:
+    axes.set_title(title, loc="left", fontsize=size, pad=pad)
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_average(axes: Axes, scores: np.ndarray, averages: np.ndarray) -> None:
+    numbers = np.arange(1, len(averages) + 1)
+    axes.plot(numbers, scores, color=GREY, alpha=0.4, lw=0.8)
+    axes.plot(numbers, averages, color=BLUE, lw=2.5, marker="o", ms=4)
+    _tidy(axes, "average over the tasks learned so far (grey: each task)")
+
+
+def _draw_task(axes: Axes, scores: np.ndarray, num_tasks: int, name: str) -> None:
+    """One task since it was learned: its score (blue), the loss (orange) or gain (green) since."""
+    numbers, first = np.arange(num_tasks - len(scores) + 1, num_tasks + 1), scores[0]
+    for bound, colour in ((np.minimum, ORANGE), (np.maximum, GREEN)):
+        axes.fill_between(numbers, first, bound(scores, first), color=colour, alpha=0.35, lw=0)
+    axes.plot(numbers, scores, color=BLUE, lw=1.5, marker="o", ms=3, markevery=[0])
+    note, colour, measured = "not evaluated", GREY, scores[~np.isnan(scores)]
+    if len(measured):
+        change = percent(measured[-1] - first)
+        note = f"{percent(first)} → {percent(measured[-1])} ({change})"
+        colour = ORANGE if change.startswith(MINUS) else "#444444"
+    axes.text(0, 1.06, note, transform=axes.transAxes, fontsize=8, color=colour)
+    axes.tick_params(labelsize=7.5)
+    _tidy(axes, name, size=8.5, pad=14)
+
+
+def parameter_growth(results: Results) -> Figure:
+    """By task: stored parameters as a multiple of the base, trained ones, and any buffer."""
+    tasks, names = results["ledger"]["tasks"], display_names(results)
+    buffers = [entry["buffer_examples"] for entry in tasks]
+    heights = [3, 1.2, 1.2] if any(buffers) else [3, 1.2]
+    height = 1.3 * sum(heights) + 0.08 * max(map(len, names)) + 1.6  # inches
+    figure = new_figure(max(0.36 * len(names) + 2, 7), height, headline(results))
+    panels = figure.subplots(len(heights), sharex=True, height_ratios=heights)
+    _draw_growth(panels[0], results["ledger"], len(names))
+    numbers = np.arange(1, len(tasks) + 1)
+    panels[1].bar(numbers, [100 * entry["trained_fraction"] for entry in tasks], color=BLUE)
+    _tidy(panels[1], "trained for each task (% of the base)")
+    if any(buffers):
+        panels[2].bar(numbers, buffers, color=ORANGE)
+        _tidy(panels[2], f"examples kept ({tasks[-1]['buffer_bytes'] / 1e6:.3g} MB at the end)")
+    panels[-1].set_xticks(range(len(names) + 1), ["pretrained", *names], rotation=90, fontsize=8.5)
+    panels[-1].set(xlim=(-0.6, len(names) + 0.6), xlabel="after learning task")
+    return figure
+
+
+def _draw_growth(axes: Axes, ledger: dict[str, Any], num_tasks: int) -> None:
+    """Stored multiples beside a fine-tuned copy for each task, k times (Houlsby et al. 2019)."""
+    base, copies = ledger["base_parameters"], np.arange(1, num_tasks + 1)
+    multiples = [1.0] + [entry["stored_parameters"] / base for entry in ledger["tasks"]]
+    axes.plot(copies, copies, color=GREY, ls="--", marker="o", ms=3.5, label="a full copy a task")
+    axes.plot(multiples, color=BLUE, lw=2.2, marker="o", ms=4, label="this run")
+    ends = ((len(multiples) - 1, multiples[-1], BLUE), (num_tasks, num_tasks, GREY))
+    style: dict[str, Any] = {"ha": "center", "weight": "bold", "textcoords": "offset points"}
+    top = max(num_tasks, *multiples)
+    for number, multiple, colour in ends:
+        offset = (0, 6 if multiple == top else -14)  # the lower one's label goes below
+        axes.annotate(f"{multiple:.2f}{TIMES}", (number, multiple), offset, color=colour, **style)
+    axes.set(yscale="log", ylim=(0.7 * min(multiples), 1.6 * top))
+    ticks = [n * 10**p for p in range(6) for n in (1, 2, 5) if n * 10**p <= 1.6 * top]
+    axes.set_yticks(ticks, [f"{tick}{TIMES}" for tick in ticks])
+    axes.minorticks_off()
+    _tidy(axes, f"stored in total, as a multiple of the base ({base / 1e6:.3g} million parameters)")
+    axes.legend(loc="upper left", frameon=False)
+
+
+FIGURES = {"matrix": matrix_heatmap, "scores": score_lines, "parameters": parameter_growth}
+
+
+def write_figures(results: Results, folder: Path) -> list[Path]:
+    """Draw every figure of a run into ``folder/figures``; return the PNG files."""
+    return [save(draw(results), folder / "figures", name)[0] for name, draw in FIGURES.items()]
+
+
+def save(
+    figure: Figure, folder: Path, name: str, formats: Sequence[str] = ("png", "svg")
+) -> list[Path]:
+    """Write NAME.FORMAT for each format (png, svg, pdf), each whole or not at all.
+
+    Equal figures give equal bytes: no file says when it was written. Text in them stays text.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{format_}" for format_ in formats]
+    fonts: Any = {"svg.fonttype": "none", "svg.hashsalt": "stream", "pdf.fonttype": 42}
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with matplotlib.rc_context(fonts):
+        for path, format_ in zip(paths, formats, strict=True):
+            drawn = BytesIO()
+            figure.savefig(drawn, format=format_, dpi=150, metadata=undated.get(format_))
+            write_atomic(path, drawn.getvalue())
+    return paths

@@ -1,0 +1,214 @@
+"""One task of a run as two files that stand alone: ``python -m stream.export RUN --task sst2``.
+
+``task.safetensors`` holds what the task owns (adapters, LayerNorms, head), ``task.json`` what it
+is and which encoder it belongs to: docs/export.md. `stream.run.predict` serves such a folder.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from stream.atomic_io import write_atomic, write_json
+from stream.cli.terminal import outlive_readers
+from stream.config.inputs import GeneratedData
+from stream.data.task import Task
+from stream.errors import UserError, first_line, require, understood, unknown
+from stream.fingerprint import Fingerprinter
+from stream.learners import LEARNERS
+from stream.learners.base import Learner
+from stream.run.load import ServedTasks, serve_run
+from stream.run.resume import read_record, recorded_config
+from stream.run.setup import Parts, assemble
+from stream.run_folder import FILE_NAME
+
+EXIT_FAILED, EXIT_USER = 1, 2
+FACTS, TENSORS = "task.json", "task.safetensors"
+FORMAT = "task-stream task"
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export holds: the facts of ``task.json``, and tensors by their exported names."""
+
+    facts: dict[str, Any]
+    tensors: dict[str, torch.Tensor]
+
+
+def exported_name(name: str, task: str) -> str:
+    """Return a tensor's name outside: its path in the encoder of transformers, or ``head.…``."""
+    return name.removeprefix("encoder.body.").replace(f"heads.{task}.", "head.", 1)
+
+
+def export_task(run: Path, task: str, out: Path) -> dict[str, Any]:
+    """Write one learned task of a run into the new folder ``out``; return its facts.
+
+    Raises:
+        UserError: no such run or task, a learner whose tasks own too little, or a folder in use.
+        OSError: the folder cannot be written.
+    """
+    served = serve_run(run, "cpu")
+    if task not in served.tasks:
+        raise unknown("learned task", task, served.tasks)
+    learner = served.parts.learner
+    require(
+        learner.parameter_isolation,
+        f"learner {learner.name} serves {task!r} with weights that later tasks change too; only "
+        "learners whose tasks own what they change can hand one over",
+    )
+    require(
+        not learner.reads_past_tasks,
+        f"learner {learner.name} serves {task!r} with what earlier tasks left too; it cannot be "
+        "handed over alone",
+    )
+    require(not out.exists(), f"{out} exists; choose another --out")
+    owned = learner.owned_state(task)
+    tensors = {exported_name(n, task): t.detach().cpu().contiguous() for n, t in owned.items()}
+    data = save(tensors)
+    with understood(run / FILE_NAME):
+        known = _facts(run, served, task)
+    facts = {
+        **known,
+        "tensors": {name: list(tensor.shape) for name, tensor in tensors.items()},
+        "sha256": sha256(data).hexdigest(),
+    }
+    out.mkdir(parents=True)
+    write_atomic(out / TENSORS, data)
+    write_json(out / FACTS, facts)
+    return facts
+
+
+def _facts(run: Path, served: ServedTasks, task: str) -> dict[str, Any]:
+    """Return what there is to know about a task, without paths and settings of this machine."""
+    results, config = read_record(run / FILE_NAME), served.config
+    spec = served.tasks[task].spec
+    cell = results["cells"][len(results["ledger"]["tasks"]) - 1][results["order"].index(task)]
+    own = {
+        "task": {task: asdict(spec)},
+        "data": asdict(GeneratedData()),  # of no use: texts come from whoever serves it
+        "tracking": {"name": "none"},
+        "cache": None,
+        "resume": None,
+        "sweep": None,
+    }
+    return {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "task": task,
+        "title": spec.title,
+        "kind": spec.kind,
+        "labels": spec.labels,
+        "score_range": spec.score_range,
+        "learner": config.learner.name,
+        "backbone": asdict(config.backbone),
+        "encoder": _encoder_digest(served.parts.learner, task),
+        "score": {"metric": spec.metric, "split": results["split"], "value": cell["score"]},
+        "trained_on": results["source"],
+        "source": GeneratedData().source,
+        "versions": results["versions"],
+        "config": {**results["config"], **own},
+    }
+
+
+def _encoder_digest(learner: Learner, task: str) -> str:
+    """Return a digest of the encoder's weights that serve the task and are not its own."""
+    owned = learner.owned_state(task)
+    state = learner.served_state(task)
+    shared = {n: t for n, t in state.items() if n.startswith("encoder.") and n not in owned}
+    return Fingerprinter().of(shared)
+
+
+def read_export(folder: Path) -> Exported:
+    """Read an export and check it.
+
+    Raises:
+        UserError: missing files, another format, or tensors that are not those of its facts.
+    """
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        data = (folder / TENSORS).read_bytes()
+    except (OSError, ValueError) as error:
+        raise UserError(f"no exported task at {folder}: {first_line(error)}") from error
+    with understood(folder / FACTS):
+        known = (facts["format"], facts["schema"]) == (FORMAT, SCHEMA)
+        known = known and facts["learner"] in LEARNERS and facts["task"] in facts["config"]["task"]
+    require(known, f"{folder / FACTS} is no exported task of schema {SCHEMA}")
+    same = sha256(data).hexdigest() == facts.get("sha256")
+    require(same, f"{folder / TENSORS} is not the file that {FACTS} was written for")
+    try:
+        return Exported(facts, load(data))
+    except SafetensorError as error:
+        raise UserError(f"{folder / TENSORS}: {first_line(error)}") from error
+
+
+def serve_export(folder: Path, device: str = "auto", encoder: Path | None = None) -> ServedTasks:
+    """Load an exported task and its encoder.
+
+    Args:
+        folder: what `export_task` wrote.
+        device: where to serve it.
+        encoder: the encoder's folder on this machine, where it is not found by itself.
+
+    Raises:
+        UserError: a broken export, or an encoder with other weights than the task was learned on.
+    """
+    exported = read_export(folder)
+    facts = exported.facts
+    config, expected = recorded_config(facts), str(facts.get("encoder"))
+    backbone = config.backbone
+    if encoder is not None:
+        backbone = replace(backbone, origin="folder", location=str(encoder))
+    config = replace(config, device=device, backbone=backbone)
+    task = Task(facts["task"], config.task[facts["task"]], {}, {})
+    parts = assemble(config, tasks=[task])
+    _adopt(parts, task, exported.tensors)
+    found = _encoder_digest(parts.learner, task.name)
+    require(
+        found == expected,
+        f"the encoder {backbone.name!r} here is not the one that {task.name!r} was learned on: "
+        f"its weights have digest {found[:12]}, expected {expected[:12]}",
+    )
+    return ServedTasks(config, parts, {task.name: task})
+
+
+def _adopt(parts: Parts, task: Task, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Give the learner a task's tensors under its own names for them."""
+    names = [f"encoder.{name}" for name, _ in parts.learner.model.encoder.named_parameters()]
+    names += [f"heads.{task.name}.{part}" for part in ("weight", "bias")]
+    inside = {exported_name(name, task.name): name for name in names}
+    try:
+        parts.learner.adopt(task, {inside.get(n, n): tensor for n, tensor in tensors.items()})
+    except (KeyError, ValueError) as error:
+        raise UserError(f"the export does not fit its learner: {first_line(error)}") from error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Export one task; 2 after a mistake of the user, 1 where the folder cannot be written."""
+    parser = argparse.ArgumentParser(prog="python -m stream.export", description=__doc__)
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder with its checkpoint")
+    parser.add_argument("--task", required=True, help="a task that the run has learned")
+    parser.add_argument("--out", type=Path, required=True, help="the new folder")
+    given = parser.parse_args(arguments)
+    try:
+        facts = export_task(given.run, given.task, given.out)
+    except (UserError, OSError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return EXIT_USER if isinstance(error, UserError) else EXIT_FAILED
+    size = (given.out / TENSORS).stat().st_size
+    print(f"{given.out}: {len(facts['tensors'])} tensors, {size:,} bytes; serve it with:")
+    print(f"python -m stream.predict {given.out} --task {facts['task']} < texts")
+    return 0
+
+
+if __name__ == "__main__":
+    outlive_readers()
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Removes trained adapters from spans of layers, without learning again (Houlsby et al. 2019).
+
+Section 3.6 and figure 6, left and centre: what each part of the encoder contributes.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from stream.data.task import Task
+from stream.errors import require
+from stream.evaluation.evaluate import evaluate
+from stream.evaluation.task_metrics import score
+from stream.run.load import LoadedRun
+
+
+@runtime_checkable
+class Removable(Protocol):
+    """A learner whose adapters can be taken out of a span of layers."""
+
+    def without_layers(self, first: int, last: int) -> AbstractContextManager[None]:
+        """Serve without the adapters of layers ``first`` to ``last`` (from 0) inside the block."""
+        ...
+
+
+@dataclass(frozen=True)
+class SpanScores:
+    """Scores of one task without the adapters of each span.
+
+    Attributes:
+        full: with all adapters.
+        spans: float64 [L, L]; cell (first, last) is without layers first to last, else NaN.
+        majority: of always predicting the most frequent training class (or the mean score).
+    """
+
+    task: str
+    split: str
+    full: float
+    spans: np.ndarray
+    majority: float
+
+
+def span_scores(run: LoadedRun, task: Task, split: str) -> SpanScores:
+    """Score ``task`` without the adapters of every contiguous span of layers.
+
+    Raises:
+        UserError: a learner without adapters.
+    """
+    learner = run.parts.learner
+    require(
+        isinstance(learner, Removable), f"learner {learner.name!r} has no adapters to take away"
+    )
+    assert isinstance(learner, Removable)
+
+    def measure() -> float:
+        tokens = run.config.evaluation.batch_tokens
+        return evaluate(learner, task, split, tokens, run.parts.device).score
+
+    layers = len(learner.model.encoder.layers())
+    spans = np.full((layers, layers), np.nan)
+    for first in range(layers):
+        for last in range(first, layers):
+            with learner.without_layers(first, last):
+                spans[first, last] = measure()
+    return SpanScores(task.name, split, measure(), spans, majority_score(task, split))
+
+
+def majority_score(task: Task, split: str) -> float:
+    """Return the score of a constant prediction: the most frequent training label or the mean.
+
+    There is none in common to all contexts, so the logits of spans are all the same.
+    """
+    train, rows = task.split("train").labels, task.split(split).targets
+    if task.is_span:
+        logits = np.zeros((len(task.split(split)), 2 * task.split(split).lengths.max()))
+    elif task.is_regression:
+        logits = np.full((len(rows), 1), train.mean(), np.float32)
+    else:
+        counts = np.bincount(train, minlength=task.num_outputs)
+        logits = np.tile(counts.astype(np.float32), (len(rows), 1))
+    return score(task.spec.metric, logits, rows).value

@@ -1,0 +1,165 @@
+"""Serves any learned task of a run: ``python -m stream.predict RUN --task sst2 < texts``.
+
+One text a line, the two texts of a pair apart by a tab. The data of the run are not needed. In the
+place of the run may stand what `stream.run.export` wrote.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from scipy.special import softmax
+
+from stream.cli.terminal import outlive_readers
+from stream.data.task import Task
+from stream.errors import UserError, require, unknown
+from stream.evaluation.evaluate import logits_of
+from stream.run.export import FACTS, serve_export
+from stream.run.load import serve_run
+
+EXIT_USER = 2
+SPLIT = "served"
+Text = str | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The answer for one text: a label with the probability of each, or the score of a regression.
+
+    Attributes:
+        label: the most probable label, or of a question the words of its context that answer it;
+            None for regression.
+        probabilities: by label, their sum is 1; empty for regression and questions.
+        score: the predicted score; None for classes.
+    """
+
+    label: str | None
+    probabilities: dict[str, float]
+    score: float | None
+
+
+class Service:
+    """Learned tasks of one run, ready for texts.
+
+    >>> service = Service(Path("runs/..."))                    # doctest: +SKIP
+    >>> service.predict("sst2", ["a fine film"])[0].label      # doctest: +SKIP
+    'positive'
+    """
+
+    def __init__(self, folder: Path, device: str = "auto", encoder: Path | None = None):
+        """Load a run's encoder and checkpoint, or an exported task.
+
+        ``encoder`` is the folder of an exported task's encoder where it is not found by itself.
+
+        Raises:
+            UserError: neither is there, or a run that kept no checkpoint.
+        """
+        if (folder / FACTS).is_file():
+            served = serve_export(folder, device, encoder)
+        else:
+            require(encoder is None, f"{folder} is no exported task; a run names its encoder")
+            served = serve_run(folder, device)
+        self._parts = served.parts
+        self._batch_tokens = served.config.evaluation.batch_tokens
+        self.tasks = served.tasks
+
+    def logits(self, task: str, texts: Sequence[Text]) -> np.ndarray:
+        """Return the logits, float32 [N, K]: those of the matrix, for the same texts.
+
+        Raises:
+            UserError: a task that was not learned, no text, or a pair where one text is meant.
+        """
+        return self._logits(self._encoded(task, texts))
+
+    def _encoded(self, task: str, texts: Sequence[Text]) -> Task:
+        """Return a task with the texts as its rows."""
+        if task not in self.tasks:
+            raise unknown("learned task", task, self.tasks)
+        require(len(texts) > 0, f"no text to predict {task!r} for")
+        wanted = 1 if self.tasks[task].spec.kind == "single" else 2
+        rows = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
+        odd = next((number for number, row in enumerate(rows, 1) if len(row) != wanted), None)
+        require(
+            odd is None,
+            f"text {odd}: task {task!r} takes {wanted} text(s) a row"
+            + (", apart by a tab" if wanted == 2 else ""),
+        )
+        split = self._parts.text_encoder.encode_now(rows, spans=self.tasks[task].is_span)
+        return replace(self.tasks[task], splits={SPLIT: split})
+
+    def _logits(self, served: Task) -> np.ndarray:
+        """Return the logits of a task's rows."""
+        learner, device = self._parts.learner, self._parts.device
+        return logits_of(learner, [served], SPLIT, self._batch_tokens, device)[0]
+
+    def predict(self, task: str, texts: Sequence[Text]) -> list[Prediction]:
+        """Return the answer for each text.
+
+        Raises:
+            UserError: as `logits`.
+        """
+        served = self._encoded(task, texts)
+        logits = self._logits(served)
+        labels, answers = served.spec.labels, served.split(SPLIT).answers
+        if answers is not None:
+            return [Prediction(text, {}, None) for text in answers.predicted(logits)]
+        if labels is None:
+            return [Prediction(None, {}, float(row[0])) for row in logits]
+        answers = []
+        for row in softmax(logits.astype(np.float64), axis=1).tolist():
+            by_label = dict(zip(labels, row, strict=True))
+            answers.append(Prediction(max(by_label, key=by_label.__getitem__), by_label, None))
+        return answers
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read texts from standard input, print an answer a line; 2 after a mistake of the user."""
+    parser = argparse.ArgumentParser(prog="python -m stream.predict", description=__doc__)
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or an exported task")
+    parser.add_argument("--task", required=True, help="a task that the run has learned")
+    parser.add_argument("--json", action="store_true", help="print JSON, probabilities included")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    parser.add_argument("--encoder", type=Path, help="the folder of an exported task's encoder")
+    given = parser.parse_args(arguments)
+    try:
+        texts = _read_texts(sys.stdin.read())
+        service = Service(given.run, given.device, given.encoder)
+        for answer in service.predict(given.task, texts):
+            print(_as_json(answer) if given.json else _as_text(answer))
+    except UserError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return EXIT_USER
+    return 0
+
+
+def _read_texts(text: str) -> list[Text]:
+    """Return the rows of standard input; a tab makes a pair."""
+    rows: list[Text] = []
+    for line in text.splitlines():
+        first, tab, second = line.partition("\t")
+        rows.append((first, second) if tab else line)
+    return rows
+
+
+def _as_json(answer: Prediction) -> str:
+    """Return one line of JSON."""
+    if answer.score is not None:
+        return json.dumps({"score": answer.score})
+    return json.dumps({"label": answer.label, "probabilities": answer.probabilities})
+
+
+def _as_text(answer: Prediction) -> str:
+    """Return the label or the score; letters that would move a terminal's cursor are escaped."""
+    if answer.score is not None:
+        return f"{answer.score:.3f}"
+    label = str(answer.label)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in label)
+
+
+if __name__ == "__main__":
+    outlive_readers()
+    sys.exit(main())

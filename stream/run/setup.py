@@ -1,0 +1,92 @@
+"""From a configuration to what a stream is made of: tasks, pretrained encoder, learner."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from stream.config.paths import cache_folder, tokenizer_location
+from stream.config.run import RunConfig
+from stream.data.build import build_tasks
+from stream.data.prepare.leakage import Leak
+from stream.data.task import Task
+from stream.data.text_encoder import TextEncoder
+from stream.errors import choose, require
+from stream.learners.base import Learner
+from stream.models.encoder import load_encoder
+from stream.models.heads import TaskModel
+from stream.record.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A learner that is ready for its first task, and the tasks that will come."""
+
+    tasks: Sequence[Task]
+    leaks: Sequence[Leak]
+    learner: Learner
+    ledger: Ledger
+    device: torch.device
+    text_encoder: TextEncoder
+
+
+def assemble(
+    config: RunConfig,
+    on_task: Callable[[str], None] = lambda name: None,
+    on_backbone: Callable[[str], None] = lambda name: None,
+    tasks: Sequence[Task] | None = None,
+) -> Parts:
+    """Build the parts of a run.
+
+    Args:
+        config: the whole configuration; ``config.learner`` is the learner.
+        on_task: called with the name of each task before it is read.
+        on_backbone: called with the encoder's name before it is loaded.
+        tasks: taken instead of those of the configuration, whose data are not read then.
+
+    Raises:
+        UserError: something asked for is not there or makes no sense.
+    """
+    device = pick_device(config.device)
+    text_encoder = TextEncoder(
+        tokenizer_location(config.backbone),
+        config.backbone.max_length,
+        cache_folder(config.cache),
+        revision=config.backbone.revision,
+    )
+    leaks: Sequence[Leak] = ()
+    if tasks is None:
+        tasks, leaks = build_tasks(config, text_encoder, on_task)
+    on_backbone(config.backbone.name)
+    encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
+    ledger = Ledger(encoder.num_parameters(), encoder.num_layer_parameters())
+    precision = pick_precision(config.backbone.precision, device)
+    model = TaskModel(encoder.to(device), config.seed, precision=precision)
+    learner: Learner = config.learner
+    learner.begin_stream(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
+    return Parts(tasks, leaks, learner, ledger, device, text_encoder)
+
+
+def pick_device(name: str) -> torch.device:
+    """Return the device: ``auto`` takes a GPU where there is one.
+
+    Raises:
+        UserError: a device that this machine does not have.
+    """
+    kind = choose("device", name.partition(":")[0], ("auto", "cpu", "cuda"))
+    available = torch.cuda.is_available()
+    require(kind != "cuda" or available, "device=cuda: torch finds no CUDA device; use device=cpu")
+    if kind == "auto":
+        return torch.device("cuda" if available else "cpu")
+    device = torch.device(name)
+    if device.index is not None:
+        torch.cuda.set_device(device)
+    return device
+
+
+def pick_precision(wanted: str, device: torch.device) -> str:
+    """Return ``float32`` or ``bf16``; ``auto`` takes bf16 on a GPU that computes in it."""
+    if wanted != "auto":
+        return wanted
+    half = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bf16" if half else "float32"

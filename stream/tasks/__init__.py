@@ -1,1 +1,0 @@
-"""Tasks: from names and specifications to encoded splits with provenance."""

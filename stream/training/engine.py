@@ -1,0 +1,255 @@
+"""How a training step is executed: as it stands, or captured once and replayed (CUDA graphs).
+
+A step of a small encoder is a thousand short kernels, and starting them takes far longer than
+their work. A captured step starts them all at once. It is the same step with the same parameters
+and learning rate, and in float32 the same dropout masks. Its shapes are fixed, so there is one
+graph a shape, kept from task to task: what a task owns is copied into the one encoder, so that no
+pointer changes.
+"""
+
+import logging
+from collections.abc import Callable
+from itertools import chain
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import nn
+
+from stream.data.batches import Batch
+from stream.data.task import Task
+from stream.errors import first_line, require
+from stream.models.bf16 import copy_all
+from stream.models.heads import Head, TaskModel
+from stream.training.schedule import Optimized, optimizer_for
+
+LOG = logging.getLogger(__name__)
+WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # tokens; a GPU hardly feels the difference
+
+Compute = Callable[[Batch], torch.Tensor]
+Shape = tuple[Any, ...]
+
+
+class Steps(Optimized, Protocol):
+    """What an engine asks of a learner."""
+
+    cuda_graph_safe: ClassVar[bool]
+
+    @property
+    def model(self) -> TaskModel: ...  # noqa: D102
+    @property
+    def plain_steps(self) -> bool: ...  # noqa: D102
+
+
+class Eager:
+    """The reference: kernel after kernel."""
+
+    def __init__(self, why: str = ""):
+        self._why = why
+
+    def __str__(self) -> str:
+        return f"eager ({self._why})" if self._why else "eager"
+
+    def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
+        """Return the optimizer with which ``learner`` learns ``task``."""
+        del task
+        learner.model.sync_bf16_copy()
+        return optimizer_for(learner, weight_decay)
+
+    def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
+        """Execute one step; return its loss, a scalar."""
+        return compute(batch)
+
+    def end(self, learner: Steps, task: Task) -> None:
+        """Leave nothing of this engine in the model."""
+
+
+class Captured:
+    """One CUDA graph a shape of the batch, replayed.
+
+    In bf16 batches are padded to few widths, and the smaller ones at the end of an epoch to whole
+    ones. In float32 these are executed eagerly, and so are those with remembered rows. A step that
+    no graph can hold (a copy from the CPU in it, say) is executed eagerly from then on.
+    """
+
+    def __init__(self, batch_size: int) -> None:
+        self._batch_size = batch_size
+        self._stream = torch.cuda.Stream()
+        self._pool = torch.cuda.graph_pool_handle()
+        self._graphs: dict[Shape, _Graph] = {}
+        # Graphs hold pointers, so what they read or write has to stay where it is.
+        self._moments: dict[nn.Parameter, dict[str, torch.Tensor]] = {}
+        self._rates: dict[tuple[float, float], torch.Tensor] = {}
+        self._heads: dict[Shape, Head] = {}
+        self._warm: set[Shape] = set()
+        self._refused = ""
+
+    def __str__(self) -> str:
+        return "captured (one CUDA graph a shape of the batch)"
+
+    def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
+        """Return an optimizer whose tensors are those of earlier tasks, as good as new."""
+        self._model = learner.model
+        if not learner.plain_steps:  # what hooks read may be elsewhere now
+            self._graphs.clear()
+            self._pool = torch.cuda.graph_pool_handle()  # one without graphs cannot be used again
+        self._lend_head(task)
+        self._model.sync_bf16_copy()
+        optimizer = optimizer_for(learner, weight_decay, capturable=True)
+        for group in (group for group in optimizer.param_groups if group["params"]):
+            rate = torch.zeros((), device=self._model.device)
+            key = group["peak_lr"], group["weight_decay"]
+            group["lr"] = self._rates.setdefault(key, rate)
+            for parameter in group["params"]:
+                optimizer.state[parameter] = self._fresh_moments(parameter)
+        self._optimizer = optimizer
+        self._trained = tuple(learner.trained_parameters().values())
+        return optimizer
+
+    def _lend_head(self, task: Task) -> None:
+        """Let tasks share one head while they learn; that of classes has room for many outputs."""
+        own = self._model.head(task.name)
+        has_classes = task.spec.target == "class"
+        room = 2 ** max(own.outputs - 1, 31).bit_length() if has_classes else own.outputs
+        if (task.spec.target, room) not in self._heads:
+            lent = Head(own.in_features, own.outputs, room).to(self._model.device)
+            self._heads[task.spec.target, room] = lent
+        shared = self._heads[task.spec.target, room]
+        shared.take(own)
+        shared.train(own.training)
+        shared.requires_grad_(own.weight.requires_grad)
+        self._model.heads[task.name] = shared
+
+    def _fresh_moments(self, parameter: nn.Parameter) -> dict[str, torch.Tensor]:
+        """Return AdamW's state of a parameter, all zero, where it was before."""
+        if parameter not in self._moments:
+            self._moments[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        for tensor in self._moments[parameter].values():
+            tensor.zero_()
+        return self._moments[parameter]
+
+    def step(self, compute: Compute, batch: Batch) -> torch.Tensor:
+        """Execute one step; return its loss, a scalar."""
+        sizes = None if self._refused else self._sizes(batch)
+        if sizes is None:
+            return compute(batch)
+        head = self._model.heads[batch.parts[0].task.name]
+        shape = (sizes, id(head), *map(id, self._trained))
+        if shape not in self._graphs:
+            blocks = zip(batch.blocks, sizes, strict=True)
+            inputs = batch.of_blocks(block.padded(*size) for block, size in blocks)
+            graph = self._capture(compute, inputs, sizes)
+            if graph is None:
+                return compute(batch)
+            self._graphs[shape] = graph
+        return self._graphs[shape].replay(batch)
+
+    def _sizes(self, batch: Batch) -> tuple[tuple[int, int], ...] | None:
+        """Return the rows and tokens to which each block is padded; None where it is not captured.
+
+        Dropout draws by place, so a wider batch gets other masks. In float32, captured steps learn
+        what eager ones do, so nothing is padded; in bf16 they differ anyway.
+        """
+        new, *others = batch.blocks
+        if not self._trained or len(batch.parts) > 1 or any(isinstance(o, Batch) for o in others):
+            return None
+        if self._model.in_bf16:
+            more = ((len(block), self._width(block.width)) for block in others)
+            return (self._batch_size, self._width(new.width)), *more
+        whole = len(new) == self._batch_size and not others
+        return ((len(new), new.width),) if whole else None
+
+    def _width(self, width: int) -> int:
+        """Return the next of few widths."""
+        most = self._model.encoder.most_tokens
+        return next((w for w in WIDTHS if width <= w <= most), width)
+
+    def _capture(self, compute: Compute, inputs: Batch, sizes: Shape) -> "_Graph | None":
+        """Capture the step; nothing is learned. None where something in it refuses."""
+        # To begin resets where the masks of graphs start, which a step that still runs may read.
+        self._stream.wait_stream(torch.cuda.current_stream())
+        if sizes not in self._warm:
+            self._warm.add(sizes)
+            self._warm_up(compute, inputs)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.stream(self._stream):
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                loss = compute(inputs)
+            except RuntimeError as error:
+                self._refused = first_line(error)
+                LOG.warning("steps are executed eagerly from here: %s", self._refused)
+                loss = None
+            graph.capture_end()
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return None if loss is None else _Graph(graph, inputs, loss)
+
+    def _warm_up(self, compute: Compute, batch: Batch) -> None:
+        """Execute the step once, for whatever libraries do at first, and take it back."""
+        states = (self._optimizer.state[parameter].values() for parameter in self._trained)
+        learned = [*self._trained, *chain.from_iterable(states)]
+        before = [tensor.detach().clone() for tensor in learned]
+        random = torch.cuda.get_rng_state()
+        with torch.cuda.stream(self._stream):
+            compute(batch)
+            copy_all(learned, before)
+        torch.cuda.synchronize()
+        torch.cuda.set_rng_state(random)
+
+    def end(self, learner: Steps, task: Task) -> None:
+        """Give the task a head of its own, with the learned values."""
+        shared = self._model.head(task.name)
+        own = Head(shared.in_features, shared.outputs).to(self._model.device)
+        own.take(shared)
+        self._model.heads[task.name] = own.requires_grad_(shared.weight.requires_grad)
+        self._optimizer.zero_grad(set_to_none=True)
+
+
+class _Graph:
+    """A captured step and where it reads its batch and writes its loss."""
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, inputs: Batch, loss: torch.Tensor):
+        self._graph = graph
+        self._inputs = inputs
+        self._loss = loss
+
+    def replay(self, batch: Batch) -> torch.Tensor:
+        """Execute the step on a batch that has at most as many rows and tokens."""
+        for mine, theirs in zip(self._inputs.blocks, batch.blocks, strict=True):
+            mine.take(theirs)
+        self._graph.replay()
+        return self._loss.clone()
+
+
+Engine = Eager | Captured
+
+
+def pick_engine(
+    wanted: str, learner: Steps, device: torch.device, batch_size: int, *, counting: bool
+) -> Engine:
+    """Return the engine: ``auto`` captures where it can.
+
+    Args:
+        wanted: ``auto``, ``eager`` or ``captured``.
+        learner: the learner, whose hooks may forbid to capture.
+        device: where it learns.
+        batch_size: rows of a whole batch.
+        counting: operations are counted, which needs every kernel to be seen.
+
+    Raises:
+        UserError: ``captured`` where it cannot be.
+    """
+    why = ""
+    if device.type != "cuda":
+        why = "graphs need a CUDA device"
+    elif not (learner.plain_steps or learner.cuda_graph_safe):
+        why = "the learner changes the step by hooks of its own"
+    elif counting:
+        why = "operations are counted"
+    require(wanted != "captured" or not why, f"training.engine=captured cannot be: {why}")
+    if wanted == "eager":
+        return Eager()
+    return Eager(why) if why else Captured(batch_size)

@@ -1,0 +1,103 @@
+"""Floating-point operations of learning, counted by torch (`torch.utils.flop_counter`).
+
+Counted are matrix products and convolutions, forward and backward, as they are really executed: the
+backward pass of a frozen encoder is cheaper. A multiplication and an addition count as two.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from stream.data.batches import Batch, collate, training_rows
+from stream.data.task import Task
+from stream.models.heads import TaskModel
+from stream.models.losses import batch_loss
+from stream.seeding import kept_randomness
+
+Shape = tuple[tuple[tuple[str, int, int], ...], tuple[tuple[int, int], ...], tuple[bool, ...]]
+
+
+class Learning(Protocol):
+    """What is counted of a learner."""
+
+    seed: int
+    pad_id: int
+
+    @property
+    def model(self) -> TaskModel: ...  # noqa: D102
+
+
+class FlopMeter:
+    """Counts the steps of one task; those of the same shapes and trained weights once."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
+        self._known: dict[Shape, int] = {}
+        self.total = 0
+
+    @contextmanager
+    def counting(self, batch: Batch) -> Iterator[None]:
+        """Count the forward and backward pass inside the block."""
+        # The task's name too: heads of other tasks have other sizes.
+        rows = tuple((p.task.name, p.stop - p.start, p.width) for p in batch.parts)
+        blocks = tuple((len(block), block.width) for block in batch.blocks)
+        shape = rows, blocks, tuple(p.requires_grad for p in self._model.parameters())
+        if shape not in self._known:
+            with FlopCounterMode(display=False) as counter:
+                yield
+            self._known[shape] = counter.get_total_flops()
+        else:
+            yield
+        self.total += self._known[shape]
+
+    @contextmanager
+    def everything(self) -> Iterator[None]:
+        """Count every operation inside the block, once."""
+        with FlopCounterMode(display=False) as counter:
+            yield
+        self.total += counter.get_total_flops()
+
+
+def count_pass(learner: Learning, task: Task, batch_size: int, device: torch.device) -> int:
+    """Return the operations of one forward and backward pass over the training rows of ``task``.
+
+    Without whatever else a method mixes into its batches; learns nothing.
+    """
+    meter, split = FlopMeter(learner.model), task.split("train")
+    with kept_randomness():
+        for rows in training_rows(task, batch_size, learner.seed, epoch=0):
+            batch = collate([(task, split, rows)], learner.pad_id)
+            with meter.counting(batch):
+                batch = batch.to(device)
+                batch_loss(batch, learner.model(batch)).backward()
+    learner.model.zero_grad(set_to_none=True)
+    return meter.total
+
+
+@dataclass
+class FlopRecord:
+    """The account of a run, one entry a task.
+
+    Attributes:
+        train: operations spent learning the task.
+        one_pass: operations of one forward and backward pass over its training rows alone.
+        epochs: passes over its rows.
+    """
+
+    train: list[int] = field(default_factory=list)
+    one_pass: list[int] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
+
+    def add(self, spent: int, one_pass: int, epochs: int) -> None:
+        """Append the entry of a task that was just learned."""
+        self.train.append(spent)
+        self.one_pass.append(one_pass)
+        self.epochs.append(epochs)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the lists by name."""
+        return {"train": self.train, "one_pass": self.one_pass, "epochs": self.epochs}

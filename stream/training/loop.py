@@ -1,0 +1,72 @@
+"""The one training loop: every learner learns every task through `fit`."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import torch
+
+from stream.config.run import TrainingConfig
+from stream.data.batches import Batch
+from stream.data.task import Task
+from stream.seeding import torch_randomness
+from stream.training.engine import Eager, Engine
+from stream.training.fit_state import FitReport, FitState, Step, Trainable
+from stream.training.flops import FlopMeter
+from stream.training.snapshot import FitSnapshot
+
+
+def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
+    learner: Trainable,
+    task: Task,
+    training: TrainingConfig,
+    on_step: Callable[[Step], None] = lambda step: None,
+    *,
+    engine: Engine | None = None,
+    meter: FlopMeter | None = None,
+    resumed: FitSnapshot | None = None,
+) -> FitReport:
+    """Let the learner learn one task.
+
+    Args:
+        learner: any learner.
+        task: the task; only its training split is read here.
+        training: the schedule.
+        on_step: called after every step.
+        engine: how steps are executed; eagerly by default.
+        meter: counts the operations of every step, where given.
+        resumed: where an earlier attempt stood; goes on from there as if it had not ended.
+
+    Raises:
+        TrainingDivergedError: a loss that is not finite.
+    """
+    learner.begin_task(task)
+    learner.model.train()
+    device, engine = learner.model.device, engine or Eager()
+    optimizer = engine.begin(learner, task, training.weight_decay)
+    attempt = FitState(learner, task, training, optimizer, meter, resumed)
+
+    def learn(batch: Batch) -> torch.Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        with learner.model.computing():
+            loss = learner.loss(batch)
+            loss.backward()
+        learner.after_backward()
+        attempt.clip_gradients()
+        optimizer.step()
+        return loss.detach()
+
+    for epoch in attempt.epochs():
+        with torch_randomness(learner.seed, "dropout", task.name, epoch.index):
+            for host_batch in attempt.batches(epoch):
+                batch = host_batch.to(device)
+                attempt.set_learning_rate()
+                with meter.counting(batch) if meter is not None else nullcontext():
+                    loss = engine.step(learn, batch)
+                attempt.note(loss, batch)
+                learner.after_step(batch)
+                with attempt.paused():
+                    on_step(attempt.progress(len(batch)))
+    engine.end(learner, task)
+    with meter.everything() if meter is not None else nullcontext():
+        learner.end_task(task)
+    return attempt.report()

@@ -1,0 +1,102 @@
+"""Where learning one task stands after a step: all that going on bit for bit needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+Tensors = dict[str, torch.Tensor]
+RUNNING = "learner."
+
+
+@dataclass
+class FitSnapshot:
+    """The position in a task's training, what was seen so far, and every tensor involved.
+
+    Attributes:
+        epoch: the pass that is being made, from 0.
+        batch: batches of it that were learned.
+        examples: examples learned so far.
+        seconds: time spent so far.
+        flops: operations counted so far.
+        losses: of every step.
+        tensors: trained parameters, the optimizer's moments and the random streams, by name.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    examples: int = 0
+    seconds: float = 0.0
+    flops: int = 0
+    losses: list[float] = field(default_factory=list)
+    tensors: Tensors = field(default_factory=dict)
+
+    def numbers(self) -> dict[str, Any]:
+        """Return everything but the tensors as JSON values."""
+        return {key: value for key, value in vars(self).items() if key != "tensors"}
+
+
+def capture(
+    parameters: Mapping[str, torch.nn.Parameter],
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+    running: Mapping[str, torch.Tensor],
+) -> Tensors:
+    """Copy what a step may have changed: parameters, moments, ``running`` and random streams."""
+    tensors = {f"{RUNNING}{name}": tensor for name, tensor in running.items()}
+    for name, parameter in parameters.items():
+        tensors[f"parameter.{name}"] = parameter
+        for key, value in optimizer.state[parameter].items():
+            tensors[f"optimizer.{key}.{name}"] = value
+    tensors["random.cpu"] = torch.get_rng_state()
+    if device.type == "cuda":
+        tensors["random.cuda"] = torch.cuda.get_rng_state(device)
+    return {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+
+
+def load_tensors(
+    tensors: Mapping[str, torch.Tensor],
+    parameters: Mapping[str, torch.nn.Parameter],
+    optimizer: torch.optim.Optimizer,
+) -> None:
+    """Put captured parameters and moments back.
+
+    Raises:
+        KeyError: tensors of other parameters.
+    """
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            _put(name, tensors[f"parameter.{name}"], parameter)
+            for key in ("step", "exp_avg", "exp_avg_sq"):
+                value = tensors.get(f"optimizer.{key}.{name}")
+                if value is None:  # it had no gradient so far
+                    continue
+                state = optimizer.state[parameter]
+                if key not in state:  # AdamW keeps its count of steps on the CPU
+                    state[key] = value.clone() if key == "step" else torch.zeros_like(parameter)
+                _put(name, value, state[key])
+
+
+def _put(name: str, stored: torch.Tensor, into: torch.Tensor) -> None:
+    """Copy in place; a head has room for more outputs with one engine than with another."""
+    if name.startswith("heads.") and into.ndim:
+        rows = min(len(stored), len(into))
+        stored, into = stored[:rows], into[:rows]
+    into.copy_(stored)
+
+
+def running_of(tensors: Mapping[str, torch.Tensor], device: torch.device) -> Tensors:
+    """Return the learner's running state among captured tensors."""
+    return {
+        name.removeprefix(RUNNING): tensor.to(device)
+        for name, tensor in tensors.items()
+        if name.startswith(RUNNING)
+    }
+
+
+def load_randomness(tensors: Mapping[str, torch.Tensor], device: torch.device) -> None:
+    """Set torch's global generators to where they were captured."""
+    torch.set_rng_state(tensors["random.cpu"])
+    if device.type == "cuda" and "random.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random.cuda"], device)

@@ -1,0 +1,184 @@
+"""References and paired differences: numbers by hand and by another formula."""
+
+import csv
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.__main__ import main
+from analysis.runs.collect import Run
+from analysis.runs.comparable import largest_comparable
+from analysis.tables.compare import comparison_sheet
+from analysis.tables.paired import choose_method, difference_sheet, differences, paired_difference
+from analysis.tables.references import REFERENCE_METRICS, References
+from stream.errors import UserError
+from stream.formatting import DASH, MINUS
+from tests.analysis.made_runs import METRICS, results_of, write
+
+
+def scored(learner: str, seed: int, score: float, **changes: Any) -> Run:
+    metrics = METRICS | {"average_score": score, "learning_score": score + 0.1}
+    return Run(Path(f"{learner}-{seed}"), results_of(learner, seed, metrics=metrics, **changes))
+
+
+# --- differences
+
+
+def test_differences_are_paired_by_seed() -> None:
+    """By hand: replay - finetune is 0.1, 0.3, 0.2 on seeds 1 to 3; seed 4 has no partner."""
+    runs = [
+        *(scored("finetune", seed, s) for seed, s in ((3, 0.5), (1, 0.3), (2, 0.1), (9, 0.9))),
+        *(scored("replay", seed, s) for seed, s in ((1, 0.4), (2, 0.4), (3, 0.7), (4, 0.0))),
+    ]
+    found = differences(runs, "finetune")["replay"]
+    assert found["average_score"].pairs == 3
+    assert found["average_score"].mean == pytest.approx(0.2)
+    assert found["learning_score"].mean == pytest.approx(0.2)
+    assert found["forgetting"].mean == 0.0
+    low, high = found["average_score"].interval or (None, None)
+    assert (low, high) == (pytest.approx(0.1), pytest.approx(0.3))
+
+
+def test_the_interval_is_that_of_all_resamples() -> None:
+    """Five values have 5**5 equally likely resamples: their quantiles need no chance."""
+    values = [0.01, 0.04, -0.02, 0.03, 0.05]
+    means = [np.mean(resample) for resample in itertools.product(values, repeat=5)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    found = paired_difference(values)
+    assert found.interval == (pytest.approx(low, abs=0.002), pytest.approx(high, abs=0.002))
+    assert found.mean == pytest.approx(np.mean(values))
+    assert found.interval[0] < found.mean < found.interval[1]
+    assert paired_difference(values) == found  # seeded
+
+
+def test_equal_differences_have_an_interval_without_width() -> None:
+    found = paired_difference([0.25] * 4)
+    assert (found.mean, found.interval) == (0.25, (0.25, 0.25))
+
+
+def test_few_pairs_have_no_interval_and_the_table_says_why() -> None:
+    runs = [
+        *(scored("finetune", seed, 0.5) for seed in (1, 2)),
+        *(scored("replay", seed, 0.46) for seed in (1, 2)),
+        scored("frozen", 7, 0.4),
+        scored("adapter", 1, 0.9, status="partial"),
+    ]
+    sheet = difference_sheet(runs, "finetune")
+    rows = {row.names[0]: (row.names[1], row.values[0]) for row in sheet.sections[0]}
+    assert rows["replay"] == ("2", f"{MINUS}4.0 [{DASH}]")
+    assert rows["frozen"] == rows["adapter"] == ("0", DASH)
+    assert any("fewer than 3 pairs" in note for note in sheet.notes)
+    assert any("resamples of the n seeds" in note for note in sheet.notes)
+    whole = [scored(learner, seed, 0.5) for learner in ("a", "b") for seed in (1, 2, 3)]
+    assert not any("fewer" in note for note in difference_sheet(whole, "a").notes)
+
+
+def test_a_method_is_named_by_label_or_learner() -> None:
+    sizes = [{"learner": {"size": size}, "training": {"epochs": 3}} for size in (8, 64)]
+    runs = [scored("adapter", 0, 0.5, config=config) for config in sizes]
+    runs.append(scored("finetune", 0, 0.5))
+    assert choose_method(runs, "finetune") == "finetune"
+    assert choose_method(runs, "adapter (size=8)") == "adapter (size=8)"
+    with pytest.raises(
+        UserError, match=r"several methods: adapter \(size=8\), adapter \(size=64\)"
+    ):
+        choose_method(runs, "adapter")
+    with pytest.raises(UserError, match="Did you mean 'finetune'"):
+        choose_method(runs, "finetun")
+
+
+def test_against_prints_and_writes_the_differences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed, learner in itertools.product((1, 2, 3), ("finetune", "replay")):
+        score = 0.5 + 0.01 * seed * (learner == "replay")
+        run = scored(learner, seed, score)
+        write(tmp_path / "runs" / str(run.path), run.results)
+    command = ["compare", str(tmp_path / "runs"), "--against"]
+    assert main([*command, "finetune", "--csv", str(tmp_path / "t.csv")]) == 0
+    assert "+2.0 [+1.0, +3.0]" in capsys.readouterr().out
+    with (tmp_path / "t.differences.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["measure"]: row for row in csv.DictReader(file)}
+    assert float(rows["average_score"]["mean"]) == pytest.approx(0.02)
+    assert (rows["forgetting"]["pairs"], float(rows["forgetting"]["mean"])) == ("3", 0.0)
+    assert main([*command, "bitfit"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.splitlines()) == 1
+
+
+# --- references
+
+JOINT = [[0.9, None, None], [0.8, 0.9, None], [1.0, 0.8, 0.3]]
+ALONE = [[0.9, None, None], [0.9, 0.6, None], [0.9, 0.6, 0.0]]
+
+
+def joint(seed: int = 0, *, prefix: bool = False, **changes: Any) -> dict[str, Any]:
+    config = {"learner": {"prefix": prefix}}
+    return results_of("joint", seed, config=config) | {"matrix": JOINT} | changes
+
+
+def values_of(*references: dict[str, Any], seed: int = 0) -> dict[str, float | None]:
+    own = results_of("finetune", seed)
+    runs = [Run(Path(str(i)), r) for i, r in enumerate((own, *references))]
+    return References(runs).values(own)
+
+
+def test_gaps_to_references_by_hand() -> None:
+    """The run ends at 0.6, 0.75, -0.1, after 0.9, 0.7, -0.1 right after learning."""
+    found = values_of(joint(), results_of("independent", matrix=ALONE))
+    assert found == {
+        "gap_to_joint": pytest.approx((1.0 + 0.8 + 0.3) / 3 - 1.25 / 3),
+        "gap_to_independent": pytest.approx((0.9 + 0.6 + 0.0) / 3 - 1.25 / 3),
+        "intransigence": None,
+        "intransigence_joint_final": pytest.approx((1.0 - 0.9 + 0.8 - 0.7 + 0.3 + 0.1) / 3),
+        "fwt_independent": pytest.approx((0.7 - 0.6 - 0.1 - 0.0) / 2),
+    }
+
+
+def test_a_prefix_run_gives_the_exact_intransigence() -> None:
+    found = values_of(joint(prefix=True))
+    assert found["intransigence"] == pytest.approx((0.9 - 0.9 + 0.9 - 0.7 + 0.3 + 0.1) / 3)
+    assert found["intransigence_joint_final"] is None
+    assert found["gap_to_joint"] == pytest.approx((2.1 - 1.25) / 3)
+
+
+def test_references_are_joined_by_seed_and_backbone_and_must_be_complete() -> None:
+    nothing = dict.fromkeys(REFERENCE_METRICS)
+    assert values_of(joint(seed=1)) == nothing
+    assert values_of(joint(backbone="bert_base")) == nothing
+    partial = joint(status="partial", matrix=[JOINT[0], [None] * 3, [None] * 3])
+    assert values_of(partial) == nothing
+    runs = [Run(Path("x"), results_of()), Run(Path("y"), partial)]
+    assert comparison_sheet(runs).notes == ["no reference, since it is not complete: y"]
+
+
+def test_a_second_reference_method_is_named_and_not_used() -> None:
+    first, second = (
+        results_of(
+            "independent", matrix=ALONE, config={"learner": {"lr": lr}, "training": {"epochs": 3}}
+        )
+        for lr in (1e-5, 5e-5)
+    )
+    runs = [Run(Path(str(i)), r) for i, r in enumerate((results_of(), first, second))]
+    references = References(runs)
+    assert references.notes == [
+        "no reference, since independent (lr=1e-05) comes first: independent (lr=5e-05)"
+    ]
+    assert references.independent["minilm", 0] is first
+
+
+def test_the_table_has_columns_for_the_references_that_there_are() -> None:
+    runs = [Run(Path("a"), results_of()), Run(Path("b"), results_of("independent", matrix=ALONE))]
+    runs, _ = largest_comparable(runs)
+    sheet = comparison_sheet(runs)
+    names = [name.replace("\n", " ") for name in sheet.header]
+    assert "gap to independent %" in names
+    assert not any("joint" in name for name in names)
+    own, reference = (section[0].cells for section in sheet.sections)
+    column = names.index("gap to independent %")
+    assert own[column] == "8.3"
+    assert reference[column] == DASH

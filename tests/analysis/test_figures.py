@@ -1,0 +1,429 @@
+"""Figures of several runs: what they draw, and that everything on them can be read."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from analysis.__main__ import main
+from analysis.figures.ablations import (
+    ablation,
+    order_scores,
+    orders,
+    relative_percentiles,
+    tradeoff,
+)
+from analysis.figures.along_stream import cost, forgetting, growth, stability
+from analysis.figures.settings import find_ablation
+from analysis.figures.style import COLOURS, NothingToDrawError, looks, methods_of
+from analysis.figures.write import TOGETHER, average, matrices
+from analysis.runs.collect import Run
+from stream.errors import UserError
+from stream.report.plots import new_figure
+from tests.analysis.made_runs import BASE, MATRIX, METRICS, ORDER, ledger_row, results_of, write
+
+
+def check_readable(figure: Figure) -> list[str]:
+    """Assert that no text is cut off or covers another; return the texts."""
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
+    outside = {  # tick labels beyond the view are never drawn
+        tick.label1
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        for tick in axis.get_major_ticks()
+        if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
+    }
+    found = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
+    texts = [text for text in found if text not in outside]
+    boxes = [text.get_window_extent(renderer) for text in texts]
+    for index, (text, box) in enumerate(zip(texts, boxes, strict=True)):
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1, text
+        assert 0 <= box.y0 < box.y1 <= figure.bbox.y1, text
+        covered = [t for t, b in zip(texts[:index], boxes, strict=False) if b.overlaps(box)]
+        assert not covered, f"{text} on {covered[0]}"
+    return [text.get_text() for text in texts]
+
+
+def wide_results(learner: str, num_tasks: int = 26) -> dict[str, Any]:
+    names = [f"crowdflower_us_economic_performan_{n}" for n in range(num_tasks)]
+    matrix = [[0.5 if j <= i else None for j in range(num_tasks)] for i in range(num_tasks)]
+    metric_names = ["accuracy"] * num_tasks
+    return results_of(learner, order=names, titles=names, metric_names=metric_names, matrix=matrix)
+
+
+@pytest.mark.parametrize("num_tasks", [1, 3, 26])
+def test_matrices_side_by_side_are_readable(num_tasks: int) -> None:
+    learners = ("adapter", "finetune", "replay", "frozen")
+    runs = [Run(Path(), wide_results(learner, num_tasks)) for learner in learners]
+    texts = check_readable(matrices(runs))
+    assert any("generated data" in " ".join(text.split()) for text in texts)
+    joined = " ".join(" ".join(texts).split())
+    assert all(f"{learner}, seed 0: average score 41.7" in joined for learner in learners)
+
+
+def test_matrices_share_one_colour_bar_with_the_note_on_negative_scores() -> None:
+    positive = results_of(matrix=[[0.5, None, None]] * 3)
+    figure = matrices([Run(Path(), positive), Run(Path(), results_of("replay"))])
+    *panels, bar = figure.axes
+    assert len(panels) == 2
+    assert "below 0" in bar.get_ylabel()
+    for axes, matrix in zip(panels, (positive["matrix"], MATRIX), strict=True):
+        drawn = axes.collections[0].get_array().filled(np.nan)
+        np.testing.assert_array_equal(drawn, np.array(matrix, dtype=float))
+
+
+def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
+    better = [[1.0, None, None], [0.9, 0.8, None], [0.7, 0.85, 0.0]]
+    runs = [
+        Run(Path(), results_of("finetune", 0)),
+        Run(Path(), results_of("finetune", 1, matrix=better)),
+        Run(Path(), results_of("replay", 0)),
+    ]
+    figure = average(runs)
+    check_readable(figure)
+    finetune, replay = figure.axes[0].lines
+    np.testing.assert_allclose(replay.get_ydata(orig=False), [0.9, 0.75, 1.25 / 3])
+    np.testing.assert_allclose(finetune.get_ydata(orig=False), [0.95, 0.8, 1.4 / 3])
+    assert finetune.get_label() == "finetune: 46.7 % at the end, mean ± sd of 2 seeds"
+    assert "generated data" in figure.get_suptitle()
+
+
+def test_average_of_a_partial_run_ends_where_the_run_does() -> None:
+    partial = results_of(status="partial", matrix=[MATRIX[0], MATRIX[1], [None] * 3])
+    (line,) = average([Run(Path(), partial)]).axes[0].lines
+    np.testing.assert_allclose(line.get_ydata(orig=False), [0.9, 0.75, np.nan])
+    assert line.get_label() == "finetune: 75.0 % at the end, partial: 2 tasks"
+
+
+def test_many_runs_get_one_heat_map_a_method_with_the_mean_of_its_seeds() -> None:
+    other = [[0.7, None, None], [0.8, 0.7, None], [0.8, 0.75, 0.1]]
+    runs = [
+        Run(Path(), results_of("finetune", seed, matrix=MATRIX if seed % 2 else other))
+        for seed in range(10)
+    ]
+    figure = matrices(runs)
+    panel, _bar = figure.axes
+    drawn = panel.collections[0].get_array()
+    np.testing.assert_allclose(drawn[0, 0], 0.8)
+    np.testing.assert_allclose(drawn[2], [0.7, 0.75, 0.0], atol=1e-12)
+    title = " ".join(panel.get_title("left").split())
+    assert title == "finetune, mean of 10 seeds: average score 41.7"
+
+
+def test_the_first_methods_all_look_different() -> None:
+    seen = {looks(index) for index in range(4 * len(COLOURS))}
+    assert len(seen) == 4 * len(COLOURS)
+    assert len({look[:2] for look in seen}) == 4 * len(COLOURS)  # marks have no dashes
+
+
+# --- along the stream
+
+
+def test_forgetting_of_each_task_by_hand() -> None:
+    """MATRIX: 0.9 - 0.6 and 0.7 - 0.75; better: 1.0 - 0.8 and 0.8 - 0.85."""
+    better = [[1.0, None, None], [0.9, 0.8, None], [0.8, 0.85, 0.0]]
+    runs = [
+        Run(Path(), results_of("finetune", 0)),
+        Run(Path(), results_of("finetune", 1, matrix=better)),
+        Run(Path(), results_of("replay", 0)),
+    ]
+    figure = forgetting(runs)
+    check_readable(figure)
+    first, second = (container[0] for container in figure.axes[0].containers)
+    np.testing.assert_allclose(first.get_ydata(orig=False), [0.25, -0.05])
+    np.testing.assert_allclose(second.get_ydata(orig=False), [0.3, -0.05])
+    assert "2 seeds" in figure.get_suptitle()
+    assert figure.legends[0].get_texts()[1].get_text() == "replay: 12.5 points on average"
+
+
+def test_growth_shows_every_method_and_a_copy_a_task() -> None:
+    ledger = {"base_parameters": BASE, "total_multiple": 0, "tasks": [ledger_row(1)] * 3}
+    nothing = [row | {"stored_parameters": 0} for row in ledger["tasks"]]
+    runs = [
+        Run(Path(), results_of("adapter")),
+        Run(Path(), results_of("finetune", ledger=ledger)),
+        Run(Path(), results_of("majority", ledger=ledger | {"tasks": nothing})),
+    ]
+    figure = growth(runs)
+    check_readable(figure)
+    copies, adapter, finetune, majority = figure.axes[0].lines
+    np.testing.assert_allclose(copies.get_ydata(orig=False), [1, 2, 3])
+    np.testing.assert_allclose(adapter.get_ydata(orig=False), [1.1, 1.2, 1.3])
+    np.testing.assert_allclose(finetune.get_ydata(orig=False), [1.1] * 3)
+    assert np.isnan(majority.get_ydata(orig=False)).all()
+    assert majority.get_label() == "majority: no parameters"
+
+
+def test_cost_has_a_panel_for_operations_where_they_were_counted() -> None:
+    runs = [
+        Run(Path(), results_of("adapter", 0, flops={"train": [1e12, 2e12, 3e12]})),
+        Run(Path(), results_of("adapter", 1, flops={"train": [1e12, 2e12, 5e12]})),
+        Run(Path(), results_of("tfidf")),
+    ]
+    figure = cost(runs)
+    check_readable(figure)
+    seconds, operations = figure.axes
+    assert [c[0].get_xdata(orig=False)[0] for c in seconds.containers] == [60.0, 60.0]
+    assert [c[0].get_xdata(orig=False)[0] for c in operations.containers] == [7e12]
+    assert operations.get_xlabel().endswith("nothing recorded: tfidf")
+    assert len(cost(runs[2:]).axes) == 1
+
+
+def probe_of(*points: tuple[int, int, list[float]]) -> dict[str, Any]:
+    names = ("task", "step", "scores")
+    found = [dict(zip(names, point, strict=True)) for point in points]
+    return {"every": 2, "rows": 8, "seconds": 0.1, "points": found}
+
+
+def test_stability_curves_run_over_all_steps() -> None:
+    probe = probe_of(
+        *((0, 0, [0.1]), (0, 4, [0.9])),
+        *((1, 0, [0.9, 0.2]), (1, 2, [0.3, 0.6]), (1, 5, [0.5, 0.8])),
+        *((2, 0, [0.5, 0.8, 0.0]), (2, 2, [0.7, 0.4, 0.9])),
+    )
+    figure = stability([Run(Path(), results_of(probe=probe)), Run(Path(), results_of("frozen"))])
+    check_readable(figure)
+    (axes,) = figure.axes
+    first, second, third, *means = axes.lines[:5]
+    np.testing.assert_allclose(first.get_xdata(orig=False), [0, 4, 4, 6, 9, 9, 11])
+    np.testing.assert_allclose(first.get_ydata(orig=False), [0.1, 0.9, 0.9, 0.3, 0.5, 0.5, 0.7])
+    np.testing.assert_allclose(second.get_ydata(orig=False), [0.2, 0.6, 0.8, 0.8, 0.4])
+    np.testing.assert_allclose(third.get_xdata(orig=False), [9, 11])
+    np.testing.assert_allclose(means[0].get_ydata(orig=False), [0.9, 0.3, 0.5])
+    np.testing.assert_allclose(means[1].get_ydata(orig=False), [0.65, 0.55])
+    assert "(min-ACC) 35.0 %" in axes.get_title("left")  # (0.3 + 0.4) / 2
+    with pytest.raises(NothingToDrawError, match=r"probe\.every=N"):
+        stability([Run(Path(), results_of())])
+
+
+# --- against a choice
+
+
+def final(learner: str, scores: list[float], seed: int = 0, **changes: Any) -> Run:
+    """A run that ends with these scores."""
+    matrix = [MATRIX[0], MATRIX[1], scores]
+    return Run(Path(f"{learner}-{seed}"), results_of(learner, seed, matrix=matrix, **changes))
+
+
+def sized(size: int, scores: list[float], seed: int = 0, **settings: Any) -> Run:
+    """An adapter run whose trained parameters grow with its size."""
+    rows = [ledger_row(k) | {"trained_parameters": 1000 * size * k} for k in (1, 2, 3)]
+    config = {"learner": {"size": size} | settings, "training": {"epochs": 3}}
+    ledger = {"base_parameters": BASE, "total_multiple": 1, "tasks": rows}
+    return final("adapter", scores, seed, config=config, ledger=ledger)
+
+
+FULL = [final("independent", [0.5, 0.6, 0.2], 0), final("independent", [0.7, 0.6, 0.4], 1)]
+
+
+def test_tradeoff_percentiles_by_hand() -> None:
+    """Differences 0.3, -0.1, 0.0 from full fine-tuning's means; linear between the ranks."""
+    full, adapter = methods_of([*FULL, sized(8, [0.9, 0.5, 0.3])])
+    expected = [-0.1 + 0.4 * 0.1, 0.0, 0.6 * 0.3]
+    np.testing.assert_allclose(relative_percentiles(adapter, full), expected, atol=1e-12)
+
+
+def test_tradeoff_draws_one_line_a_learner_over_its_sizes() -> None:
+    own = [sized(64, [0.9, 0.5, 0.3]), sized(8, [0.6, 0.6, 0.3]), final("topk", [0.5] * 3)]
+    figure = tradeoff([*FULL, *own])
+    check_readable(figure)
+    assert figure.get_suptitle().endswith("means of 1 to 2 seeds")  # the bars are of the tasks
+    adapter, topk = (container[0] for container in figure.axes[0].containers)
+    np.testing.assert_allclose(
+        adapter.get_xdata(orig=False), [16_000, 128_000]
+    )  # means over the tasks
+    np.testing.assert_allclose(adapter.get_ydata(orig=False), [0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(topk.get_xdata(orig=False), [20_000])
+    with pytest.raises(NothingToDrawError, match="no complete run is independent"):
+        tradeoff(own)
+
+
+def test_an_ablation_draws_every_task_with_the_band_of_full_fine_tuning() -> None:
+    runs = [
+        *(sized(64, [0.9, 0.5, 0.3]), sized(64, [0.7, 0.5, 0.3], 1), sized(8, [0.6, 0.6, 0.1])),
+        *FULL,
+    ]
+    figure, left_out = ablation(runs, "learner.size")
+    check_readable(figure)
+    assert left_out == []
+    panel = figure.axes[0]
+    points = panel.containers[0][0]
+    np.testing.assert_allclose(points.get_xdata(orig=False), [8, 64])
+    np.testing.assert_allclose(points.get_ydata(orig=False), [0.6, 0.8])
+    bar = panel.containers[0][2][0].get_segments()[1]
+    np.testing.assert_allclose(bar[:, 1], [0.8 - 0.02**0.5, 0.8 + 0.02**0.5])  # of 0.7 and 0.9
+    band = [line for line in panel.lines if str(line.get_label()).startswith("full")]
+    np.testing.assert_allclose(band[0].get_ydata(orig=False), 0.6)
+    assert panel.get_xscale() == "linear"
+    assert "independent" in figure.legends[0].get_texts()[0].get_text()
+
+
+def test_trained_parameters_put_learners_into_one_panel_by_task() -> None:
+    runs = [sized(1, [0.1] * 3), sized(512, [0.2] * 3), final("layernorm", [0.3] * 3), *FULL]
+    found = find_ablation(runs, "trained_parameters")
+    assert [series.label for series in found.series] == ["adapter", "layernorm"]
+    assert found.positions(found.series[0], task=2) == [3000.0, 1_536_000.0]
+    assert found.positions(found.series[1], task=2) == [30_000.0]
+    assert found.is_log
+    assert found.band is not None
+
+
+def test_settings_beside_the_one_on_the_axis_are_lines_of_their_own() -> None:
+    runs = [sized(size, [0.1] * 3, form=form) for form in ("a", "b") for size in (1, 2)]
+    found = find_ablation(runs, "learner.size")
+    assert [series.label for series in found.series] == ["adapter (form=a)", "adapter (form=b)"]
+    assert not find_ablation(runs, "learner.form").is_numeric
+    with pytest.raises(UserError, match="has several methods of adapter"):
+        find_ablation(runs, "trained_parameters")
+
+
+def test_variants_stand_side_by_side_by_name() -> None:
+    forms = ("sequential", "parallel", "$x^2$ with a name that goes on and on and on and on")
+    runs = [sized(8, [0.1 * k] * 3, form=form) for k, form in enumerate(forms)]
+    figure, _ = ablation(runs, "method")
+    texts = check_readable(figure)
+    assert any("form=parallel" in text for text in texts)
+    figure, left_out = ablation([*runs, final("topk", [0.1] * 3)], "learner.form")
+    check_readable(figure)
+    assert left_out == ["left out: topk has no setting learner.form: topk-0"]
+
+
+def test_an_ablation_names_what_it_cannot_use() -> None:
+    runs = [sized(8, [0.1] * 3), sized(64, [0.2] * 3), final("topk", [0.3] * 3)]
+    runs.append(sized(2, [0.1] * 3, 7))
+    runs[-1].results["status"] = "partial"
+    found = find_ablation(runs, "learner.size")
+    assert [x for series in found.series for x in series.values] == [8, 64]
+    assert found.left_out == [
+        "left out, not complete: adapter-7",
+        "left out: topk has no setting learner.size: topk-0",
+    ]
+    with pytest.raises(UserError, match=r"Did you mean .learner\.size."):
+        find_ablation(runs, "learner.sizes")
+    with pytest.raises(UserError, match=r"training\.epochs has one value in all runs"):
+        find_ablation(runs, "training.epochs")
+
+
+def test_orders_average_seeds_and_keep_partial_runs_out() -> None:
+    def ordered(learner: str, kind: str, score: float, seed: int = 0, **changes: Any) -> Run:
+        order = {"given": ORDER, "reversed": ORDER[::-1]}[kind]
+        config = {"learner": {}, "order": kind}
+        metrics = METRICS | {"average_score": score}
+        changes |= {"order": order, "config": config, "metrics": metrics}
+        return Run(Path(), results_of(learner, seed, **changes))
+
+    runs = [
+        *(ordered("replay", "given", 0.4, 0), ordered("replay", "given", 0.6, 1)),
+        *(ordered("replay", "reversed", 0.8), ordered("frozen", "given", 0.3)),
+        ordered("frozen", "reversed", 0.9, status="partial"),
+    ]
+    expected = {"replay": [("given", 0.5), ("reversed", 0.8)], "frozen": [("given", 0.3)]}
+    found = order_scores(runs)
+    assert {k: [(o, pytest.approx(s)) for o, s in v] for k, v in found.items()} == expected
+    texts = check_readable(orders(runs))
+    assert any("range 30.0" in text for text in texts)
+    with pytest.raises(NothingToDrawError, match="several orders"):
+        orders(runs[3:])
+
+
+@pytest.mark.parametrize(
+    "draw", [forgetting, growth, cost, average], ids=lambda draw: draw.__name__
+)
+def test_figures_of_26_tasks_are_readable(draw: Callable[[list[Run]], Figure]) -> None:
+    learners = ("adapter", "a_learner_with_a_name_of_40_letters_and_$s$", "replay", "frozen")
+    results = [wide_results(learner) for learner in learners]
+    for one in results:
+        one["ledger"]["tasks"] = [ledger_row(1 + k % 3) for k in range(26)]
+    texts = check_readable(draw([Run(Path(), one) for one in results]))
+    assert any("generated data" in " ".join(text.split()) for text in texts)
+
+
+# --- files and exit codes
+
+
+def test_figures_writes_every_run_in_three_formats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = {"matrix": lambda results: new_figure(2, 2, results["learner"])}
+    monkeypatch.setattr("analysis.figures.write.FIGURES", tiny)
+    for number, learner in enumerate(("replay", "replay", "finetune")):
+        write(tmp_path / "runs" / str(number), results_of(learner))
+    out = tmp_path / "out"
+    command = ["figures", str(tmp_path / "runs"), "--out", str(out), "--only", "runs,average"]
+    assert main(command) == 0
+    stems = ("replay_seed0_matrix", "replay_seed0_2_matrix", "finetune_seed0_matrix", "average")
+    written = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert set(written) == {f"{s}.{kind}" for s in stems for kind in ("png", "svg", "pdf")}
+    assert written["average.pdf"].startswith(b"%PDF")
+    assert len(capsys.readouterr().out.splitlines()) == len(written)
+    assert main(command) == 0  # no file says when it was written
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == written
+
+
+@pytest.fixture
+def unsaved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are drawn, but not written."""
+
+    def named(figure: Figure, folder: Path, name: str, formats: tuple[str, ...]) -> list[Path]:
+        del figure, formats
+        return [folder / name]
+
+    monkeypatch.setattr("analysis.figures.write.save", named)
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_figures_draws_everything_that_there_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "a", results_of("independent"))
+    probe = probe_of((0, 0, [0.1]), (0, 2, [0.4]))
+    write(tmp_path / "b", results_of("replay", probe=probe))
+    write(tmp_path / "c", results_of("replay", order=[ORDER[1], ORDER[0], ORDER[2]]))
+    assert main(["figures", str(tmp_path), "--out", "o"]) == 0
+    output = capsys.readouterr()
+    assert {Path(line).name for line in output.out.splitlines()} >= set(TOGETHER)
+    assert output.err == ""
+    assert main(["figures", str(tmp_path), "--out", "o", "--only", "cost"]) == 1
+    output = capsys.readouterr()
+    assert output.out == "o/cost\n"
+    assert "order: task 1 is sst2 and crowdflower" in output.err
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_figures_names_what_it_cannot_draw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = write(tmp_path / "one", results_of())
+    other = write(tmp_path / "other", results_of("replay", stream="glue"))
+    assert main(["figures", str(one), str(other), "--out", "o"]) == 1
+    output = capsys.readouterr()
+    assert [Path(line).name for line in output.out.splitlines()] == [
+        *(f"finetune_seed0_{name}" for name in ("matrix", "scores", "parameters")),
+        *(f"replay_seed0_{name}" for name in ("matrix", "scores", "parameters")),
+    ]
+    stability_line, stream_line = output.err.splitlines()
+    assert stability_line.startswith("analysis: no figure stability: no run has a probe")
+    assert stream_line.endswith("stream: custom and glue")
+    for options, reason in (
+        (["--only", "stability"], "nothing to draw"),
+        (["--only", "matrix"], "unknown figure 'matrix'. Did you mean 'matrices'?"),
+        (["--x", "learner.lr"], "learner.lr has one value in all runs"),
+    ):
+        assert main(["figures", str(one), "--out", "o", *options]) == 2
+        assert capsys.readouterr().err.splitlines()[-1].startswith(f"analysis: {reason}")
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_x_draws_one_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for size in (1, 8, 64):
+        write(tmp_path / str(size), sized(size, [0.1] * 3).results)
+    assert main(["figures", str(tmp_path), "--out", "o", "--x", "learner.size"]) == 0
+    assert capsys.readouterr().out == "o/ablation_learner.size\n"
+    write(tmp_path / "topk", final("topk", [0.1] * 3).results)
+    assert main(["figures", str(tmp_path), "--out", "o", "--x", "learner.size"]) == 1
+    assert capsys.readouterr().err.endswith(f"no setting learner.size: {tmp_path / 'topk'}\n")

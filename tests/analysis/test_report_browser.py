@@ -1,0 +1,148 @@
+"""The report in a real browser: no error, no request, and what is moved really changes the page."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.report.write import render
+from analysis.runs.collect import Run
+from tests.analysis import browser
+from tests.analysis.made_runs import results_of
+
+pytestmark = pytest.mark.skipif(
+    browser.PATH is None, reason="no chromium: apt-get install chromium brings one"
+)
+LAPTOP, PHONE = (1366, 768), (390, 844)
+LONG = "A title without any space: " + "x" * 80 + "<b>\u202e"
+STEPS = {"train_s": 60.0, "evaluate_s": 12.0, "by_task": {"steps": [4, 4, 4]}}
+
+
+def made(learner: str, seed: int, shift: float) -> dict[str, Any]:
+    """A run with everything that a report can show."""
+    results = results_of(learner, seed, titles=[LONG, "CF US economy", "CoLA"], timing=STEPS)
+    results["matrix"] = [[s if s is None else s - shift for s in row] for row in results["matrix"]]
+    results["losses"] = {name: [1.0, 0.5, 0.4, 0.3] for name in results["order"]}
+    points = [{"task": k, "step": 2, "scores": [0.5] * (k + 1)} for k in range(3)]
+    results["probe"] = {"every": 2, "points": points}
+    results["flops"] = {"train": [1e9] * 3, "one_pass": [1e9] * 3, "epochs": [1] * 3}
+    return results
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    learners = ("adapter", 0.0), ("finetune", 0.2), ("joint", 0.1)
+    runs = [made(name, seed, shift) for name, shift in learners for seed in (1, 2)]
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    problems = ["left out: " + "/folder" * 30]
+    html = render([Run(Path(f"/runs/{i}"), results) for i, results in enumerate(runs)], problems)
+    file.write_text(html, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[browser.Browser]:
+    opened = browser.Browser()
+    yield opened
+    opened.close()
+
+
+def draw_all(chromium: browser.Browser) -> None:
+    chromium.run("dispatchEvent(new Event('beforeprint'))")
+
+
+@pytest.mark.parametrize(("size", "is_phone"), [(LAPTOP, False), (PHONE, True)])
+def test_it_opens_without_error_request_and_overflow(
+    chromium: browser.Browser, page: Path, size: tuple[int, int], *, is_phone: bool
+) -> None:
+    chromium.open(page, *size, is_phone=is_phone)
+    draw_all(chromium)
+    charts = chromium.run("document.querySelectorAll('.chart').length")
+    drawn = "[...document.querySelectorAll('.chart')].filter(e => e.querySelector('.main-svg .xy'))"
+    assert chromium.run(f"{drawn}.length") == charts == 11
+    widths = "[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]"
+    assert chromium.run(widths) == [size[0]] * 3
+    wide = "[...document.querySelectorAll('.chart svg')].filter(e => e.clientWidth > innerWidth)"
+    assert chromium.run(f"{wide}.length") == 0
+    assert chromium.complaints() == []
+    outside = [url for url in chromium.requests() if not url.startswith("data:")]
+    assert outside == [page.resolve().as_uri()]
+
+
+def test_the_slider_shows_the_rows_so_far(chromium: browser.Browser, page: Path) -> None:
+    chromium.open(page, *LAPTOP)
+    draw_all(chromium)
+    shown = "document.getElementById('chart-matrix-0')"
+    pixels = f"{shown}.querySelector('.hm image').href.baseVal"
+    before = chromium.run(pixels)
+    assert chromium.run(f"{shown}.data[0].z") == [[90, None, None], [80, 70, None], [60, 75, -10]]
+    chromium.run(
+        "{const s = document.getElementById('after'); s.value = 2;"
+        "s.dispatchEvent(new Event('input'))}"
+    )
+    assert chromium.run(f"{shown}.data[0].z") == [[90, None, None], [80, 70, None], [None] * 3]
+    assert chromium.run(pixels) != before
+    captions = chromium.run(
+        "[...document.querySelectorAll('[data-average]')].map(e => e.textContent)"
+    )
+    assert captions == ["average after 2: 75.0", "average after 2: 55.0", "average after 2: 65.0"]
+    assert chromium.run("document.getElementById('after-shown').textContent") == "2"
+
+
+def column(chromium: browser.Browser, table: str, number: int) -> list[str]:
+    rows = f"[...document.getElementById('table-{table}').tBodies[0].rows]"
+    return chromium.run(f"{rows}.map(row => row.cells[{number}].innerText.trim())")
+
+
+def test_a_click_on_a_header_sorts(chromium: browser.Browser, page: Path) -> None:
+    chromium.open(page, *LAPTOP)
+
+    def click(number: int) -> str:
+        header = f"document.querySelectorAll('#table-tasks th[aria-sort]')[{number}]"
+        return chromium.run(f"{header}.querySelector('button').click(), {header}.ariaSort")
+
+    assert column(chromium, "tasks", 0) == ["1", "2", "3"]
+    assert click(7) == "ascending"  # score right after learning: 90, 70, -10
+    assert column(chromium, "tasks", 0) == ["3", "2", "1"]
+    assert click(7) == "descending"
+    assert column(chromium, "tasks", 0) == ["1", "2", "3"]
+    assert click(9) == "ascending"  # lost: 30, -5, unknown, which is last
+    assert column(chromium, "tasks", 0) == ["2", "1", "3"]
+    assert click(9) == "descending"
+    assert column(chromium, "tasks", 0) == ["1", "2", "3"]
+    assert click(1) == "ascending"  # titles by alphabet
+    assert column(chromium, "tasks", 0) == ["1", "2", "3"]
+
+
+def test_selectors_choose_what_is_drawn(chromium: browser.Browser, page: Path) -> None:
+    chromium.open(page, *LAPTOP)
+    draw_all(chromium)
+    names = "document.getElementById('chart-scores').data.map(trace => trace.name)"
+    assert chromium.run(names) == ["adapter", "finetune", "joint"]
+    choose = (
+        "{{const s = document.querySelector('[data-chooses=scores]'); s.value = {};"
+        "s.dispatchEvent(new Event('change'))}}"
+    )
+    chromium.run(choose.format(json.dumps("method-1")))
+    assert len(chromium.run(names)) == 3
+    assert chromium.run(names)[1:] == ["2 CF US economy", "3 CoLA"]
+    scores = "document.getElementById('chart-scores').data.map(trace => trace.y)"
+    assert chromium.run(scores) == [[70, 60, 40], [50, 55], [-30]]
+
+
+def test_a_method_can_be_hidden(chromium: browser.Browser, page: Path) -> None:
+    chromium.open(page, *LAPTOP)
+    draw_all(chromium)
+    seen = "document.getElementById('chart-average').data.filter(t => t.name).map(t => t.name)"
+    cells = (
+        "[...document.querySelectorAll('#table-tasks td')].filter(c => c.offsetWidth > 0).length"
+    )
+    before = chromium.run(cells)
+    chromium.run("document.querySelector('[data-toggles=\"1\"]').click()")
+    assert chromium.run(seen) == ["adapter", "joint"]
+    assert chromium.run(cells) == before - 9  # three columns of three tasks
+    chromium.run("document.querySelector('[data-toggles=\"1\"]').click()")
+    assert chromium.run(cells) == before
+    assert chromium.complaints() == []

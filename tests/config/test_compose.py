@@ -1,0 +1,172 @@
+"""The configuration: everything composes, labels stay text, mistakes name the nearest choice."""
+
+from pathlib import Path
+
+import pytest
+
+from stream.cli.overrides import check_command_line
+from stream.config.compose import compose_run
+from stream.config.run import RunConfig
+from stream.data.build import arrange
+from stream.data.task import Task
+from stream.errors import UserError
+from stream.learners import LEARNERS
+from tests.conftest import made_task
+
+CONF = Path(__file__).parent.parent.parent / "conf"
+PAPER_GLUE = ["cola", "sst2", "mrpc", "stsb", "qqp"]
+PAPER_GLUE += ["mnli_matched", "mnli_mismatched", "qnli", "rte"]
+
+
+def composed(*overrides: str) -> RunConfig:
+    return compose_run(CONF, overrides)[0]
+
+
+def test_defaults_are_the_paper() -> None:
+    config = composed()
+    assert config.stream_name == "houlsby26"
+    assert len(config.task) == 26
+    assert list(config.task)[:9] == PAPER_GLUE
+    learner = config.learner
+    assert (learner.name, learner.size, learner.init_std) == ("adapter", 64, 1e-2)
+    training = config.training
+    assert (training.batch_size, training.warmup, training.clip_norm) == (32, 0.1, 1.0)
+    assert config.evaluation.reuse == "off"
+    assert config.data.source == "generated"
+
+
+@pytest.mark.parametrize("stream", [p.stem for p in sorted((CONF / "stream").glob("*.yaml"))])
+def test_every_stream_composes_and_knows_its_tasks(stream: str) -> None:
+    config = composed(f"stream={stream}")
+    assert list(config.task) == config.stream.tasks
+    assert config.stream_name == stream
+
+
+@pytest.mark.parametrize(
+    "experiment", [p.stem for p in sorted((CONF / "experiment").glob("*.yaml"))]
+)
+def test_every_experiment_composes(experiment: str) -> None:
+    assert composed(f"experiment={experiment}").task
+
+
+@pytest.mark.parametrize("backbone", [p.stem for p in sorted((CONF / "backbone").glob("*.yaml"))])
+def test_every_backbone_composes(backbone: str) -> None:
+    config = composed(f"backbone={backbone}", "backbone.location=somewhere")
+    assert config.backbone.name == backbone
+
+
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
+def test_every_learner_composes_with_its_own_defaults(learner: str) -> None:
+    assert composed(f"learner={learner}").learner == LEARNERS[learner]()
+
+
+def test_the_classes_add_up() -> None:
+    """Table 3 has 249 classes; ours has 11 complaint classes instead of 157."""
+    specs = composed().task
+    extra = [s for n, s in specs.items() if n not in PAPER_GLUE]
+    assert sum(len(s.labels or []) for s in extra) == 249 - 157 + 11
+
+
+def test_labels_are_quoted_in_yaml(all_specs: dict) -> None:
+    """Unquoted yes, no, on and off become booleans and then the texts "True" and "False"."""
+    assert all_specs["crowdflower_global_warming"].labels == ["No", "Yes"]
+    for name, spec in all_specs.items():
+        text = (CONF / "task" / f"{name}.yaml").read_text()
+        for label in spec.labels or []:
+            assert f'- "{label}"' in text
+
+
+def test_task_list_is_the_order() -> None:
+    config = composed("task=[rte,cola]", "learner.size=8")
+    assert list(config.task) == ["rte", "cola"]
+    assert config.stream_name == "custom"
+    assert config.learner.size == 8
+
+
+def test_orders() -> None:
+    tasks = [made_task(n, rows=r) for n, r in (("a", 30), ("b", 10), ("c", 20), ("d", 25))]
+
+    def names(order: str, seed: int | None = None, given: list[Task] = tasks) -> str:
+        return "".join(t.name for t in arrange(given, order, seed))
+
+    assert names("given") == "abcd"
+    assert names("reversed") == "dcba"
+    assert names("by_size") == "bcda"
+    assert names("random", 1) == names("random", 1, tasks[::-1])  # of names, not of positions
+    assert len({names("random", seed) for seed in range(20)}) > 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["learner=adaptor"], "unknown learner 'adaptor'. Did you mean 'adapter'"),
+        (["learner="], "unknown learner ''. Valid: adapter"),
+        (["task=[sst3]"], "unknown task 'sst3'. Did you mean 'sst2'"),
+        (["stream=houlsby"], "Did you mean 'houlsby26'"),
+        (["experiment=smok"], "Did you mean 'smoke'"),
+        (["limits.trian=5"], "unknown setting 'limits.trian'. Did you mean 'limits.train'"),
+        (["learner.strength=5"], "unknown setting 'learner.strength'"),
+        (["learner=finetune", "learner.size=8"], "unknown setting 'learner.size'"),
+        (["data.root=x"], "unknown setting 'data.root'"),
+        (["sed=1"], "unknown setting 'sed'. Did you mean 'seed'"),
+        (["+sed=1"], "unknown setting 'sed'"),
+        (["+learner.sise=1"], "unknown setting 'learner.sise'. Did you mean 'learner.size'"),
+        (["learner.size=0"], "learner.size must be at least 1, got 0"),
+        (["learner.size=big"], "learner.size: .*'big'"),
+        (["learner.lr=-1"], "learner.lr must be positive"),
+        (
+            ["learner=replay", "learner.budget=-3"],
+            "learner.budget must be at least 1, or all; got -3",
+        ),
+        (["limits.eval=0"], "limits.eval must be at least 1"),
+        (["data=files"], "data.root is needed"),
+        (["backbone=folder"], "needs backbone.location"),
+        (["order=up"], "unknown order 'up'"),
+        (["order_seed=3"], "no effect with order=given"),
+        (["learner=replay", "learner.size=8"], "learner.size=8 has no effect with learner.part="),
+        (["learner=ewc", "learner.decay=0.5"], "learner.decay=0.5 has no effect with"),
+        (["probe.rows=8"], "probe.rows=8 has no effect without probe.every"),
+        (["checkpoint.enabled=false", "checkpoint.every=3"], "checkpoint.every=3 has no effect"),
+        (["seed=1,2"], r"seed=1,2 need -m"),
+        (["nonsense"], "cannot read 'nonsense'"),
+        (["-m", "learner=adapter,finetun"], "Did you mean 'finetune'"),
+        (["-m", "learner.size=8,0"], "learner.size must be at least 1, got 0"),
+        (["-m", "experiment=smoke,fig4_sizes"], "fig4_sizes sweeps learner.size, seed by itself"),
+        (["--config-dir", "/no/such/folder"], "no such folder"),
+        (["-cd", str(CONF), "learner=finetun"], "Did you mean 'finetune'"),
+        (["-m", "learner=adapter", "--cfg", "job"], "--multirun and --cfg exclude each other"),
+        (["training.warmup=1.5"], "training.warmup must be in"),
+        (["training.engine=capture"], "Did you mean 'captured'"),
+    ],
+)
+def test_mistakes_get_one_clear_line(arguments: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        check_command_line(CONF, arguments)
+    assert "\n" not in str(caught.value).strip()
+
+
+def test_a_run_folder_with_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text("{}")
+    with pytest.raises(UserError, match="is not empty"):
+        check_command_line(CONF, [f"hydra.run.dir={tmp_path}"])
+    check_command_line(CONF, [f"hydra.run.dir={tmp_path / 'new'}"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["results.json"]
+
+
+def test_right_command_lines_pass() -> None:
+    check_command_line(CONF, ["-m", "learner=adapter,finetune,replay", "seed=1,2,3"])
+    check_command_line(
+        CONF, ["task=[sst2,cola,rte]", "learner.size=8", "order=random", "order_seed=3"]
+    )
+    check_command_line(CONF, ["learner=replay", "learner.budget=all", "learner.sampling=annealed"])
+    # What Hydra answers without a run is not ours to check.
+    check_command_line(CONF, ["--cfg", "job", "data=files"])
+    check_command_line(CONF, ["data=files", "--info"])
+    check_command_line(CONF, ["-h"])
+
+
+def test_own_tasks_come_from_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "task").mkdir()
+    text = (CONF / "task" / "sst2.yaml").read_text().replace("sst2:", "mine:", 1)
+    (tmp_path / "task" / "mine.yaml").write_text(text)
+    check_command_line(CONF, ["--config-dir", str(tmp_path), "task=[mine,sst2]"])

@@ -1,0 +1,44 @@
+"""Presets: every one composes with every value that it sweeps, and names itself."""
+
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from stream.config.compose import compose_run
+from stream.learners import LEARNERS
+
+CONF = Path(__file__).parent.parent.parent / "conf"
+EXPERIMENTS = sorted(path.stem for path in CONF.glob("experiment/*.yaml"))
+LEARNER_PRESETS = sorted(path.stem for path in CONF.glob("learner/*.yaml"))
+
+
+def sweeps(name: str) -> list[str]:
+    """One override for each value that a preset sweeps."""
+    loaded = OmegaConf.load(CONF / "experiment" / f"{name}.yaml")
+    params = OmegaConf.select(loaded, "hydra.sweeper.params") or {}
+    return [f"{k}={v.strip()}" for k, values in params.items() for v in str(values).split(",")]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_composes_and_says_its_name(name: str) -> None:
+    config, _ = compose_run(CONF, [f"experiment={name}"])
+    assert config.experiment == name
+    for override in sweeps(name):
+        compose_run(CONF, [f"experiment={name}", "task=[cola]", override])
+
+
+@pytest.mark.parametrize("name", LEARNER_PRESETS)
+def test_a_learner_preset_changes_one_setting(name: str) -> None:
+    """And what was tuned together with it."""
+    config, _ = compose_run(CONF, [f"learner={name}", "task=[cola]"])
+    default = LEARNERS[config.learner.name]()
+    changed = {k for k, v in vars(config.learner).items() if v != getattr(default, k)}
+    assert len(changed - {"lr", "strength"}) == 1
+
+
+@pytest.mark.parametrize("name", [n for n in EXPERIMENTS if n != "smoke"])
+def test_the_header_tells_command_and_expectation(name: str) -> None:
+    text = (CONF / "experiment" / f"{name}.yaml").read_text()
+    assert f"experiment={name} " in text
+    assert "Expected" in text

@@ -1,0 +1,300 @@
+"""Figures of one run: what they draw, and that everything on them can be read."""
+
+import itertools
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from stream.formatting import DASH, MINUS, TIMES
+from stream.report import plots
+
+NAMES = [
+    "cola",
+    "sst2",
+    "mrpc",
+    "stsb",
+    "qqp",
+    "mnli_matched",
+    "mnli_mismatched",
+    "qnli",
+    "rte",
+    "newsgroups20",
+    "crowdflower_airline",
+    "crowdflower_corporate_messaging",
+    "crowdflower_disasters",
+    "crowdflower_economic_news",
+    "crowdflower_emotion",
+    "crowdflower_global_warming",
+    "crowdflower_political_audience",
+    "crowdflower_political_bias",
+    "crowdflower_political_message",
+    "crowdflower_primary_emotions",
+    "crowdflower_progressive_opinion",
+    "crowdflower_progressive_stance",
+    "crowdflower_us_economic_performance",
+    "customer_complaints",
+    "news_aggregator",
+    "sms_spam",
+]
+FIGURES = sorted(plots.FIGURES)
+
+
+def made_up(num_tasks: int = 26, learned: int | None = None, buffer: int = 0) -> dict[str, Any]:
+    """Results of a run that loses a little of each task; the first one below zero."""
+    learned = num_tasks if learned is None else learned
+    matrix: list[list[float | None]] = [[None] * num_tasks for _ in range(num_tasks)]
+    for after, task in itertools.product(range(learned), range(num_tasks)):
+        if task <= after:
+            matrix[after][task] = (
+                0.3
+                + 0.02 * task
+                + 0.6 * math.exp((task - after) / 9)
+                - 0.4 * (task == 0 and after > 4)
+            )
+    base = 22_713_216
+    entries = [
+        {
+            "task": name,
+            "trained_parameters": 1_200_000,
+            "trained_fraction": 1_200_000 / base,
+            "stored_parameters": base + 1_200_000 * number,
+            "stored_bytes": 4 * (base + 1_200_000 * number),
+            "buffer_examples": buffer * number,
+            "buffer_bytes": 512 * buffer * number,
+        }
+        for number, name in enumerate(NAMES[:learned], start=1)
+    ]
+    return {
+        "schema": 1,
+        "status": "complete" if learned == num_tasks else "partial",
+        "learner": "replay",
+        "stream": "houlsby26",
+        "backbone": "minilm",
+        "source": "generated",
+        "order": NAMES[:num_tasks],
+        "metric_names": ["matthews_correlation", *["accuracy"] * 25][:num_tasks],
+        "seed": 3,
+        "matrix": matrix,
+        "metrics": {
+            "average_score": 0.5432 if learned else None,
+            "learning_score": 0.8 if learned else None,
+            "bwt": -0.1234 if learned > 1 else None,
+            "forgetting": 0.1234 if learned > 1 else None,
+        },
+        "ledger": {
+            "base_parameters": base,
+            "total_multiple": entries[-1]["stored_parameters"] / base if entries else None,
+            "tasks": entries,
+        },
+    }
+
+
+RUNS = {
+    "26 tasks": made_up(),
+    "26 tasks with a buffer": made_up(buffer=200),
+    "partial": made_up(learned=7),
+    "nothing learned yet": made_up(learned=0),
+    "three tasks": made_up(3),
+    "one task": made_up(1),
+}
+
+
+def visible_texts(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Every text that a reader sees, with its place on the canvas in pixels."""
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
+    texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("figure", "run"),
+    [(f, run) for f in FIGURES for run in RUNS if f == "parameters" or "buffer" not in run],
+)
+def test_no_text_is_cut_off_or_covers_another(figure: str, run: str) -> None:
+    drawn = plots.FIGURES[figure](RUNS[run])
+    texts = visible_texts(drawn)
+    for text, box in texts:
+        assert box.x0 >= 0 <= box.y0, f"{text!r} is cut off"
+        assert box.x1 <= drawn.bbox.x1, f"{text!r} is cut off on the right"
+        assert box.y1 <= drawn.bbox.y1, f"{text!r} is cut off at the top"
+    for (one, one_box), (other, other_box) in itertools.combinations(texts, 2):
+        assert not one_box.padded(-0.5).overlaps(other_box.padded(-0.5)), f"{one!r} on {other!r}"
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_task_is_named(figure: str) -> None:
+    texts = {text for text, _ in visible_texts(plots.FIGURES[figure](RUNS["26 tasks"]))}
+    assert {f"{number} · {name}" for number, name in enumerate(NAMES, start=1)} <= texts
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_heading_says_what_ran_and_that_data_are_generated(figure: str) -> None:
+    def heading(results: dict[str, Any]) -> str:
+        return " ".join(plots.FIGURES[figure](results).get_suptitle().split())  # as one line
+
+    shown = heading(made_up(3))
+    assert shown == (
+        "replay on houlsby26 (generated data), minilm, seed 3 "
+        "average score 54.3 %, forgetting 12.3 %"
+    )
+    assert "generated" not in heading(made_up(2) | {"source": "files"})
+    assert "validation scores" in heading(made_up(2) | {"split": "validation"})
+    assert "partial: 2 of 4 tasks learned" in heading(made_up(4, learned=2))
+    assert heading(RUNS["one task"]).endswith(f"forgetting {DASH}")
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_heatmap_draws_the_matrix_and_masks_what_is_null(run: str) -> None:
+    results = RUNS[run]
+    (mesh,) = plots.matrix_heatmap(results).axes[0].collections
+    drawn = mesh.get_array()
+    expected = np.array(results["matrix"], dtype=float)
+    assert (np.ma.getmaskarray(drawn) == np.isnan(expected)).all()
+    np.testing.assert_array_equal(drawn.filled(np.nan), expected)
+
+
+def test_heatmap_writes_percent_into_cells_and_a_dash_for_null() -> None:
+    results = made_up(3)
+    results["matrix"] = [[-0.049, None, None], [0.5, 1.0, None], [None, 0.004, 0.676]]
+    axes = plots.matrix_heatmap(results).axes[0]
+    cells = {(int(t.get_position()[1]), int(t.get_position()[0])): t.get_text() for t in axes.texts}
+    assert cells == {
+        (0, 0): f"{MINUS}5",
+        (1, 0): "50",
+        (1, 1): "100",
+        (2, 0): DASH,
+        (2, 1): "0",
+        (2, 2): "68",
+    }
+
+
+def test_negative_scores_have_their_own_colour_and_a_note() -> None:
+    results = made_up(2)
+    results["matrix"] = [[-0.2, None], [0.0, 0.5]]
+    figure = plots.matrix_heatmap(results)
+    figure.canvas.draw()
+    colours = figure.axes[0].collections[0].get_facecolors()
+    red, green, blue, _ = colours[0]
+    assert f"#{round(255 * red):02X}{round(255 * green):02X}{round(255 * blue):02X}" == plots.ORANGE
+    assert "below 0" in figure.axes[1].get_ylabel()
+    results["matrix"][0][0] = 0.2
+    assert "below 0" not in plots.matrix_heatmap(results).axes[1].get_ylabel()
+
+
+def test_first_row_is_on_top_and_metrics_other_than_accuracy_are_named() -> None:
+    axes = plots.matrix_heatmap(RUNS["three tasks"]).axes[0]
+    assert axes.get_ylim() == (3, 0)
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["1 · cola (matthews correlation)", "2 · sst2", "3 · mrpc"]
+
+
+def test_score_lines_show_the_average_and_each_task_since_it_was_learned() -> None:
+    results = made_up(2)
+    results["matrix"] = [[0.8, None], [0.5, 0.6]]
+    average, first, second = plots.score_lines(results).axes
+    np.testing.assert_allclose(average.lines[-1].get_ydata(), [0.8, 0.55])
+    np.testing.assert_allclose(first.lines[0].get_xydata(), [[1, 0.8], [2, 0.5]])
+    np.testing.assert_allclose(second.lines[0].get_xydata(), [[2, 0.6]])
+    assert [axes.texts[0].get_text() for axes in (first, second)] == [
+        f"80.0 → 50.0 ({MINUS}30.0)",
+        "60.0 → 60.0 (0.0)",
+    ]
+
+
+def test_tasks_not_learned_are_not_drawn_as_zero() -> None:
+    results = RUNS["partial"]
+    panels = plots.score_lines(results).axes
+    assert np.isnan(panels[0].lines[-1].get_ydata()[7:]).all()
+    assert panels[8].texts[0].get_text() == "not evaluated"
+    assert np.isnan(panels[8].lines[0].get_ydata()).all()
+
+
+def test_growth_starts_at_the_pretrained_base_beside_a_full_copy_a_task() -> None:
+    results = RUNS["26 tasks"]
+    growth, trained = plots.parameter_growth(results).axes
+    copies, own = growth.lines
+    np.testing.assert_array_equal(copies.get_xydata(), [[k, k] for k in range(1, 27)])
+    expected = 1 + np.arange(27) * 1_200_000 / 22_713_216
+    np.testing.assert_allclose(own.get_ydata(), expected)
+    assert [text.get_text() for text in growth.texts] == [
+        f"{expected[-1]:.2f}{TIMES}",
+        f"26.00{TIMES}",
+    ]
+    assert {round(bar.get_height(), 3) for bar in trained.patches} == {5.283}
+
+
+def test_growth_shows_a_buffer_only_where_there_is_one() -> None:
+    *_, buffer = plots.parameter_growth(RUNS["26 tasks with a buffer"]).axes
+    assert [bar.get_height() for bar in buffer.patches] == [200 * k for k in range(1, 27)]
+    assert "2.66 MB" in buffer.get_title(loc="left")
+    assert len(plots.parameter_growth(RUNS["26 tasks"]).axes) == 2
+
+
+def test_titles_are_shown_as_they_are_and_cut_when_endless() -> None:
+    titles = ["cost $5 or $6", "x" * 200, "CF US economic performance"]
+    results = made_up(3) | {"titles": titles}
+    names = plots.display_names(results)
+    assert len(names[1]) < 50
+    assert names[1].endswith("…")
+    for draw in plots.FIGURES.values():
+        texts = {text.replace(r"\$", "$") for text, _ in visible_texts(draw(results))}
+        assert {"1 · cost $5 or $6", "3 · CF US economic performance"} & texts
+
+
+def test_undefined_is_a_dash_and_zero_has_no_sign() -> None:
+    assert [plots.percent(x) for x in (None, math.nan, 0.0, -0.0, -0.25)] == [
+        DASH,
+        DASH,
+        "0.0",
+        "0.0",
+        f"{MINUS}25.0",
+    ]
+
+
+def test_drawing_changes_nothing_in_the_results() -> None:
+    results, untouched = made_up(4), made_up(4)
+    for draw in plots.FIGURES.values():
+        draw(results)
+    assert results == untouched
+
+
+def test_saved_files_are_equal_byte_for_byte_and_their_text_is_text(tmp_path: Path) -> None:
+    first, second = (
+        plots.save(plots.matrix_heatmap(made_up(3)), tmp_path / folder, "matrix") for folder in "ab"
+    )
+    assert [path.name for path in first] == ["matrix.png", "matrix.svg"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    svg = first[1].read_text(encoding="utf-8")
+    assert "generated data" in svg
+    assert "<dc:date>" not in svg
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "matrix.png").write_text("old")
+
+    def fail(source: Path, target: Path) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        plots.save(plots.matrix_heatmap(made_up(2)), tmp_path, "matrix")
+    assert [path.name for path in tmp_path.iterdir()] == ["matrix.png"]
+    assert (tmp_path / "matrix.png").read_text() == "old"
+
+
+def test_write_figures_returns_the_images_in_the_run_folder(tmp_path: Path) -> None:
+    paths = plots.write_figures(made_up(2), tmp_path)
+    assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
+        f"figures/{name}.png" for name in ("matrix", "scores", "parameters")
+    ]
+    assert all(path.with_suffix(".svg").exists() for path in paths)

@@ -1,0 +1,133 @@
+"""Checkpoints: whole or the one before, whatever happens to the files."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+
+from stream.errors import UserError
+from stream.run import checkpoint
+from stream.run.checkpoint import CheckpointStore
+
+
+def groups(value: float) -> dict[str, dict[str, torch.Tensor]]:
+    return {"task/a": {"weight": torch.ones(3)}, "shared": {"weight": torch.full((2, 2), value)}}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CheckpointStore:
+    made = CheckpointStore(tmp_path)
+    for number in (1.0, 2.0, 3.0):
+        made.write(groups(number), {"number": number})
+    return made
+
+
+def files(folder: Path, pattern: str) -> list[Path]:
+    return sorted((folder / "checkpoint").rglob(pattern))
+
+
+def test_the_last_two_generations_are_kept_and_what_is_the_same_is_written_once(
+    store: CheckpointStore, tmp_path: Path
+) -> None:
+    assert store.generations() == [2, 3]
+    assert len(files(tmp_path, "*.safetensors")) == 3  # task/a once, shared twice
+    found = store.latest()
+    assert found is not None
+    assert found.state == {"number": 3.0}
+    assert torch.equal(store.load(found, "shared")["weight"], torch.full((2, 2), 3.0))
+    assert torch.equal(store.load(found, "task/a")["weight"], torch.ones(3))
+
+
+def test_a_manifest_cut_at_any_length_falls_back_to_the_one_before(
+    store: CheckpointStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = files(tmp_path, "manifest-3.json")[0]
+    whole = path.read_bytes()
+    for length in range(len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with caplog.at_level(logging.WARNING, logger="stream"):
+            found = store.latest()
+        assert found is not None
+        assert found.generation == 2, length
+    assert "going on from checkpoint 2" in caplog.text
+
+
+def test_a_flipped_bit_in_any_file_is_found(store: CheckpointStore, tmp_path: Path) -> None:
+    for path in files(tmp_path, "*.*"):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-5] + bytes([whole[-5] ^ 4]) + whole[-4:])
+        broken = []
+        for generation in store.generations():
+            try:
+                store.read(generation)
+            except checkpoint.BrokenCheckpointError:
+                broken.append(generation)
+        assert broken, path
+        path.write_bytes(whole)
+
+
+def test_with_both_generations_broken_nothing_is_guessed(
+    store: CheckpointStore, tmp_path: Path
+) -> None:
+    for path in files(tmp_path, "manifest-*.json"):
+        path.write_text("{}")
+    with pytest.raises(UserError, match="checkpoint 3 cannot be used"):
+        store.latest()
+
+
+def test_a_full_disk_leaves_the_generations_before_untouched(
+    store: CheckpointStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path: path.read_bytes() for path in files(tmp_path, "*.*")}
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("stream.atomic_io.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        store.write(groups(4.0), {"number": 4.0})
+    monkeypatch.undo()
+    assert {path: path.read_bytes() for path in files(tmp_path, "*.*")} == before
+    found = store.latest()
+    assert found is not None
+    assert found.state == {"number": 3.0}
+
+
+def test_a_torn_generation_does_not_push_out_a_whole_one(
+    store: CheckpointStore, tmp_path: Path
+) -> None:
+    files(tmp_path, "manifest-3.json")[0].write_text("torn")
+    store.write(groups(5.0), {"number": 5.0})
+    assert store.generations() == [2, 4]
+    assert store.read(2).state == {"number": 2.0}
+
+
+def test_a_file_of_the_right_size_and_wrong_content_is_written_again(
+    store: CheckpointStore, tmp_path: Path
+) -> None:
+    found = store.latest()
+    assert found is not None
+    path = tmp_path / "checkpoint/objects" / f"{found.groups['task/a']}.safetensors"
+    path.write_bytes(b"0" * path.stat().st_size)
+    store.write(groups(6.0), {"number": 6.0})
+    newest = store.latest()
+    assert newest is not None
+    assert torch.equal(store.load(newest, "task/a")["weight"], torch.ones(3))
+
+
+def test_a_manifest_is_plain_json_with_its_own_digest(
+    store: CheckpointStore, tmp_path: Path
+) -> None:
+    text, digest = files(tmp_path, "manifest-3.json")[0].read_text().splitlines()
+    assert json.loads(text)["state"] == {"number": 3.0}
+    assert len(digest) == 64
+
+
+def test_nothing_is_pickled() -> None:
+    root = Path(__file__).parent.parent.parent
+    for path in [*root.glob("stream/**/*.py"), root / "run_stream.py"]:
+        source = path.read_text()
+        assert "torch.load" not in source, path
+        assert "pickle.load" not in source, path

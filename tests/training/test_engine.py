@@ -1,0 +1,266 @@
+"""The captured step against the eager one; on a GPU. What can be told without one is told here."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+import pytest
+import torch
+from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
+
+from stream.config.run import TrainingConfig
+from stream.data.batches import Batch, training_rows
+from stream.data.task import Task
+from stream.errors import UserError
+from stream.learners.adapter import Adapter
+from stream.learners.base import Learner
+from stream.learners.derpp import Derpp
+from stream.learners.ewc import Ewc
+from stream.learners.finetune import Finetune
+from stream.learners.joint import Joint
+from stream.learners.lwf import Lwf
+from stream.learners.replay import Replay
+from stream.learners.workload import Epoch
+from stream.models.encoder import Encoder
+from stream.models.heads import Head, TaskModel
+from stream.training.engine import Captured, Eager, pick_engine
+from stream.training.loop import fit
+from stream.training.snapshot import FitSnapshot, capture, load_tensors
+from tests.conftest import CPU, made_task, tiny_encoder
+
+cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+places_on_the_gpu = pytest.mark.skipif(
+    "device" not in inspect.getsource(MPNetEncoder.compute_position_bias).split("arange")[1],
+    reason="this transformers makes MPNet's positions on the CPU, which no graph can hold",
+)
+GPU = torch.device("cuda")
+TRAINING = TrainingConfig(epochs=6, min_steps=0, batch_size=8)
+
+
+def learned(
+    make: Callable[[], Learner],
+    tasks: list[Task],
+    engine: str,
+    *,
+    half: bool = False,
+    encoder: Callable[[], Encoder] = tiny_encoder,
+    stop: tuple[int, int] | None = None,
+    resumed: FitSnapshot | None = None,
+) -> tuple[Learner, list[list[float]]]:
+    """Learn tasks on the GPU; return the learner and every loss.
+
+    In ``half`` without dropout, whose masks differ where batches are padded.
+    """
+    learner = make()
+    body = encoder().to(GPU)
+    model = TaskModel(body, 0)
+    if half:
+        model = TaskModel(body, 0, dropout=0.0, precision="bf16")
+        for module in body.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+    learner.begin_stream(model, tasks=tasks, seed=0, pad_id=0)
+    chosen = pick_engine(engine, learner, GPU, TRAINING.batch_size, counting=False)
+    assert isinstance(chosen, Captured if engine == "captured" else Eager)
+    losses = []
+    for number, task in enumerate(tasks):
+        begun = resumed if number == len(tasks) - 1 else None
+
+        def on_step(step, number=number) -> None:
+            if stop == (number, step.number):
+                raise StopError(step.save())
+
+        losses.append(fit(learner, task, TRAINING, on_step, engine=chosen, resumed=begun).losses)
+    return learner, losses
+
+
+class StopError(Exception):
+    def __init__(self, state: FitSnapshot):
+        super().__init__()
+        self.state = state
+
+
+# Equal numbers of outputs share a head while they learn; 29 rows leave a smaller batch.
+def tasks() -> list[Task]:
+    return [made_task("a", 2, 29), made_task("b", 5, 29), made_task("c", None), made_task("d", 2)]
+
+
+@cuda
+@pytest.mark.parametrize("make", [Adapter, Finetune, Joint, Ewc, Lwf])
+def test_captured_steps_learn_what_eager_ones_do(make: Callable[[], Learner]) -> None:
+    eager, expected = learned(make, tasks(), "eager")
+    captured, found = learned(make, tasks(), "captured")
+    for one, other in zip(found, expected, strict=True):
+        assert len(one) == len(other)
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
+    for task in tasks():
+        state = captured.served_state(task.name)
+        for name, tensor in eager.served_state(task.name).items():
+            torch.testing.assert_close(state[name], tensor, rtol=2e-2, atol=2e-3)
+
+
+@cuda
+def test_a_capture_waits_for_the_step_before() -> None:
+    """It resets where dropout masks start, also for a step of another width that still runs."""
+
+    class Slow(Adapter):
+        cuda_graph_safe: ClassVar[bool] = True
+
+        def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
+            for number, batch in enumerate(super().training_batches(task, epoch)):
+                if number == 2:  # so that this one runs when the next one is captured
+                    torch.cuda.synchronize()
+                yield batch
+
+        def loss(self, batch: Batch) -> torch.Tensor:
+            torch.cuda._sleep(30_000_000)  # cycles
+            return super().loss(batch)
+
+    chosen = [made_task("a", rows=48), made_task("h", rows=48)]
+    rows = training_rows(chosen[1], TRAINING.batch_size, 0, 0)
+    assert [chosen[1].split("train").lengths[r].max() > 8 for r in rows[:4]] == [0, 0, 0, 1]
+    _, expected = learned(Adapter, chosen, "eager")
+    _, found = learned(Slow, chosen, "captured")
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
+
+
+@cuda
+@pytest.mark.parametrize("make", [Adapter, Finetune, Joint, Ewc, Lwf, Replay])
+def test_in_bf16_they_learn_the_same_but_for_rounding(make: Callable[[], Learner]) -> None:
+    """Whole batches, those filled up at the end of an epoch, other tasks' and remembered rows."""
+    _, expected = learned(make, tasks(), "eager", half=True)
+    _, found = learned(make, tasks(), "captured", half=True)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=0.05, atol=0.02)
+
+
+@cuda
+def test_a_step_that_no_graph_can_hold_is_executed_eagerly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Copying(Finetune):
+        cuda_graph_safe: ClassVar[bool] = True
+
+        def loss(self, batch: Batch) -> torch.Tensor:
+            return super().loss(batch) * torch.ones(()).to(GPU)
+
+    _, expected = learned(Finetune, tasks(), "eager")
+    _, found = learned(Copying, tasks(), "captured")
+    assert len([r for r in caplog.records if "executed eagerly from here" in r.message]) == 1
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
+
+
+@cuda
+@pytest.mark.parametrize(
+    "model_type", ["roberta", "electra", pytest.param("mpnet", marks=places_on_the_gpu)]
+)
+def test_every_family_is_captured(model_type: str, caplog: pytest.LogCaptureFixture) -> None:
+    def make_encoder() -> Encoder:
+        return tiny_encoder(model_type=model_type)
+
+    _, expected = learned(Adapter, tasks(), "eager", encoder=make_encoder)
+    _, found = learned(Adapter, tasks(), "captured", encoder=make_encoder)
+    assert not caplog.records
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-5)
+
+
+@cuda
+def test_tasks_keep_what_they_learned_and_heads_of_their_own() -> None:
+    chosen = tasks()
+    first, _ = learned(Adapter, chosen[:1], "captured")
+    all_, _ = learned(Adapter, chosen, "captured")
+    assert torch.equal(
+        first.served_state("a")["heads.a.weight"], all_.served_state("a")["heads.a.weight"]
+    )
+    for name, tensor in first.served_state("a").items():
+        assert torch.equal(tensor, all_.served_state("a")[name]), name
+    pointers = {head.weight.data_ptr() for head in all_.model.heads.values()}  # type: ignore[union-attr]
+    assert len(pointers) == len(chosen)
+
+
+@cuda
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("make", [Adapter, Replay, Ewc, Lwf])
+@pytest.mark.parametrize("step", [1, 7, 16])
+def test_a_captured_run_goes_on_bit_for_bit(
+    step: int, make: Callable[[], Learner], half: bool
+) -> None:
+    chosen = tasks()[:2]
+    whole, losses = learned(make, chosen, "captured", half=half)
+    with pytest.raises(StopError) as stopped:
+        learned(make, chosen, "captured", half=half, stop=(1, step))
+    again, rest = learned(make, chosen, "captured", half=half, resumed=stopped.value.state)
+    assert rest[1] == losses[1]
+    for name, tensor in whole.served_state("b").items():
+        assert torch.equal(tensor, again.served_state("b")[name]), name
+
+
+def test_what_cannot_be_captured_is_eager_and_says_why() -> None:
+    assert "graphs need a CUDA device" in str(
+        pick_engine("auto", Adapter(), CPU, 8, counting=False)
+    )
+    assert str(pick_engine("eager", Adapter(), CPU, 8, counting=False)) == "eager"
+    assert "hooks of its own" in str(pick_engine("auto", Derpp(), GPU, 8, counting=False))
+    assert "operations are counted" in str(pick_engine("auto", Adapter(), GPU, 8, counting=True))
+    with pytest.raises(UserError, match="captured cannot be: graphs need a CUDA device"):
+        pick_engine("captured", Adapter(), CPU, 8, counting=False)
+
+
+def test_hooks_decide_what_is_plain() -> None:
+    class Hooked(Finetune):
+        def after_backward(self) -> None:
+            """Do something."""
+
+    assert Adapter().plain_steps
+    assert Joint().plain_steps
+    assert not Replay().plain_steps
+    assert Replay().cuda_graph_safe
+    assert not Derpp().cuda_graph_safe
+    assert not Hooked().plain_steps
+
+
+def test_room_for_more_outputs_changes_nothing() -> None:
+    torch.manual_seed(0)
+    own, roomy = Head(6, 3), Head(6, 3, 32)
+    roomy.take(own)
+    features, labels = torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0])
+    losses = []
+    for head in (own, roomy):
+        groups = [{"params": [head.weight], "weight_decay": 0.01}, {"params": [head.bias]}]
+        optimizer = torch.optim.AdamW(groups, lr=0.1, weight_decay=0.0)  # as `optimizer_for` does
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(head(features), labels)
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.item())
+        assert head.eval()(features).shape == (5, 3)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
+    for name, rows in roomy.state().items():
+        torch.testing.assert_close(rows, own.state()[name])
+    assert torch.equal(roomy.weight[3:], torch.zeros(29, 6))
+    assert torch.equal(roomy.bias[3:], torch.full((29,), Head.NEVER))
+    back = Head(6, 3)
+    back.take(roomy)
+    assert torch.equal(back.weight, roomy.weight[:3])
+
+
+@pytest.mark.parametrize("rooms", [(None, 32), (32, None)])
+def test_what_was_learned_with_room_goes_on_without(rooms: tuple[int | None, int | None]) -> None:
+    heads = [Head(6, 3, room) for room in rooms]
+    heads[1].take(heads[1])
+    optimizers = [torch.optim.AdamW(head.parameters()) for head in heads]
+    heads[0](torch.randn(4, 6)).logsumexp(1).sum().backward()
+    optimizers[0].step()
+    named = [{f"heads.a.{n}": p for n, p in head.named_parameters()} for head in heads]
+    load_tensors(capture(named[0], optimizers[0], CPU, {}), named[1], optimizers[1])
+    for name, rows in heads[0].state().items():
+        assert torch.equal(heads[1].state()[name], rows)
+        moment = [
+            o.state[p[f"heads.a.{name}"]]["exp_avg"] for o, p in zip(optimizers, named, strict=True)
+        ]
+        assert torch.equal(moment[0][:3], moment[1][:3])
+        assert not moment[1][3:].any() or rooms[1] is None
