@@ -10,7 +10,7 @@ from stream.atomic_io import JsonText, object_text
 from stream.config.run import CheckpointConfig
 from stream.data.task import Task
 from stream.errors import UserError, first_line, require
-from stream.record.run_record import Record, versions
+from stream.run.live_record import Record, versions
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.run.interrupt import StopRequest
 from stream.run.resume import read_record

@@ -13,7 +13,7 @@ from stream.evaluation.evaluate import evaluate
 from stream.evaluation.probe import Probe, sampled
 from stream.fingerprint import Fingerprinter
 from stream.record.matrix import Cell, ScoreMatrix
-from stream.record.run_record import Record, write_texts
+from stream.run.live_record import Record, write_texts
 from stream.report import plots
 from stream.report.progress import Display
 from stream.report.tracking import Tracker

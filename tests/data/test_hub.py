@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hub_server import Hub, serve
+from tests.data.hub_server import Hub, serve
 
 from stream.config.task import HubSource
 from stream.data.sources.hub import EXPORT, changes, read_hub

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hub_server import Hub, serve
+from tests.data.hub_server import Hub, serve
 
 from stream.config.inputs import GeneratedData
 from stream.config.task import FilesSource, TaskSpec

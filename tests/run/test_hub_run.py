@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hub_server import Hub, serve
+from tests.data.hub_server import Hub, serve
 
 ROOT = Path(__file__).parents[2]
 README = b"""---
