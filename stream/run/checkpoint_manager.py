@@ -10,9 +10,9 @@ from stream.atomic_io import JsonText, object_text
 from stream.config.run import CheckpointConfig
 from stream.data.task import Task
 from stream.errors import UserError, first_line, require
-from stream.run.live_record import Record, versions
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.run.interrupt import StopRequest
+from stream.run.live_record import Record, versions
 from stream.run.resume import read_record
 from stream.run.setup import Parts
 from stream.run_folder import FILE_NAME

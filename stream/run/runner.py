@@ -13,12 +13,12 @@ from stream.evaluation.evaluate import evaluate
 from stream.evaluation.probe import Probe, sampled
 from stream.fingerprint import Fingerprinter
 from stream.record.matrix import Cell, ScoreMatrix
-from stream.run.live_record import Record, write_texts
 from stream.report import plots
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.interrupt import StopRequest, stop_requests
+from stream.run.live_record import Record, write_texts
 from stream.run.setup import Parts, assemble, pick_precision
 from stream.training.engine import pick_engine
 from stream.training.fit_state import Step

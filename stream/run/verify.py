@@ -14,8 +14,8 @@ from stream.evaluation.probe import Probe
 from stream.fingerprint import Fingerprinter
 from stream.record.ledger import count_stored
 from stream.record.matrix import Cell, ScoreMatrix
-from stream.run.live_record import Record
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
+from stream.run.live_record import Record
 from stream.run.load import is_halfway, reopen
 from stream.run.resume import first_difference, read_record, recorded_config
 from stream.run.setup import Parts, assemble

@@ -16,7 +16,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.data.hub_server import Hub, serve
 
 from stream.config.task import HubSource
 from stream.data.sources.hub import EXPORT, changes, read_hub
@@ -24,6 +23,7 @@ from stream.data.sources.hub_record import (
     within,
 )
 from stream.errors import UserError
+from tests.data.hub_server import Hub, serve
 
 SCRIPT = """
 import json, logging, socket, sys, time

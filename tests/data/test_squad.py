@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.data.hub_server import Hub, serve
 
 from stream.config.inputs import GeneratedData
 from stream.config.task import FilesSource, TaskSpec
@@ -38,6 +37,7 @@ from stream.learners.majority import Majority
 from stream.metrics.flips import decode_correct
 from stream.models.heads import Head, TaskModel
 from tests.conftest import tiny_encoder
+from tests.data.hub_server import Hub, serve
 from tests.data.squad import ROOT, as_rows, encoder, made_rows, spec
 
 # What an answer is worth.

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from tests.data.hub_server import Hub, serve
 
 ROOT = Path(__file__).parents[2]
