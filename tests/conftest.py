@@ -94,7 +94,7 @@ class Stream:
         self.tasks = tasks
         self.model = TaskModel(tiny_encoder(), seed)
         self.matrix = ScoreMatrix([task.name for task in tasks])
-        learner.begin_stream(self.model, tasks=tasks, seed=seed, pad_id=0)
+        learner.attach(self.model, tasks=tasks, seed=seed, pad_id=0)
 
     def learn(self, index: int) -> None:
         """Learn one task and fill its row."""

@@ -32,7 +32,7 @@ class Bench:
         config = composed(["task=[sst2]", "limits.train=64", *settings])
         parts = assemble(config)
         learner, self._device = parts.learner, parts.device
-        learner.begin_task(parts.tasks[0])
+        learner.start(parts.tasks[0])
         encoder = learner.model.encoder.train()
         if self._device.type == "cuda":
             encoder.to(torch.bfloat16)

@@ -7,40 +7,25 @@ import base64
 import hashlib
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
-from typing import Protocol
+from contextlib import ExitStack
 
 import numpy as np
 import torch
 
-from stream.data.batches import Batch, evaluation_batches
+from stream.data.batches import evaluation_batches
 from stream.data.spans.answers import Answers
 from stream.data.task import Task
 from stream.errors import TrainingDivergedError
 from stream.evaluation.task_metrics import score
-from stream.models.heads import TaskModel, joined
+from stream.learners.base import Learner
+from stream.models.heads import joined
 from stream.record.matrix import Cell
-
-
-class Predictor(Protocol):
-    """What evaluation asks of a learner."""
-
-    pad_id: int
-
-    @property
-    def serves_together(self) -> bool: ...  # noqa: D102
-    @property
-    def model(self) -> TaskModel: ...  # noqa: D102
-
-    def serving(self, task: Task) -> AbstractContextManager[None]: ...  # noqa: D102
-    def predict(self, batch: Batch) -> list[torch.Tensor]: ...  # noqa: D102
-
 
 BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}
 
 
 def logits_of(
-    learner: Predictor,
+    learner: Learner,
     tasks: Sequence[Task],
     split: str,
     batch_tokens: int | None,
@@ -96,7 +81,7 @@ def correctness(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -
 
 
 def evaluate(
-    learner: Predictor, task: Task, split: str, batch_tokens: int | None, device: torch.device
+    learner: Learner, task: Task, split: str, batch_tokens: int | None, device: torch.device
 ) -> Cell:
     """Measure one task now.
 

@@ -14,8 +14,9 @@ import torch
 
 from stream.config.run import EvaluationConfig, ProbeConfig
 from stream.data.task import Task
-from stream.evaluation.evaluate import Predictor, logits_of, require_finite
+from stream.evaluation.evaluate import logits_of, require_finite
 from stream.evaluation.task_metrics import score
+from stream.learners.base import Learner
 from stream.metrics import ProbePoint
 from stream.seeding import numpy_generator
 
@@ -35,7 +36,7 @@ class Probe:
         every = self.config.every
         return every is not None and (step % every == 0 or step == steps)
 
-    def look(self, learner: Predictor, index: int, step: int, device: torch.device) -> int:
+    def look(self, learner: Learner, index: int, step: int, device: torch.device) -> int:
         """Score tasks 0 to ``index``; return how many examples that took.
 
         Learners whose tasks share the encoder are scored in one pass over all samples.

@@ -1,6 +1,6 @@
-"""Bottleneck adapters, isolated a task (Houlsby et al. 2019, arXiv 1902.00751, section 2).
+"""Bottleneck adapters, isolated per task (Houlsby et al. 2019, arXiv 1902.00751, section 2).
 
-Two adapters a layer, after the attention output projection and after the second feed-forward
+Two adapters per layer, after the attention output projection and after the second feed-forward
 projection, each after dropout and before the residual addition. A task trains and owns its
 adapters, every LayerNorm (the embedding's too) and its head; the rest of the encoder is frozen.
 Deviations: the head reads the [CLS] vector as the paper says (its released code reads the frozen
@@ -11,18 +11,19 @@ among them: its running means are no parameters, so no task would own them, and 
 would enter them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 from stream.errors import choose, require
-from stream.learners._shared.inserted import Inserted, insert_adapters
+from stream.learners.base import Learner, Tags
 from stream.models.encoder import POSITIONS, Encoder
-from stream.models.modules.bottleneck import ACTIVATIONS, Architecture
+from stream.models.modules.bottleneck import ACTIVATIONS, Architecture, insert_adapters
 
 
 @dataclass
-class Adapter(Inserted):
+class Adapter(Learner):
     """Adapters of ``size`` units whose weights start with deviation ``init_std``.
 
     ``places`` is where: ``both`` sub-layers, or one of them; the others are options of
@@ -38,8 +39,10 @@ class Adapter(Inserted):
     places: str = "both"
     form: str = "sequential"
 
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+
     def __post_init__(self) -> None:
-        """Refuse adapters that are none."""
+        """Check the values. Raises UserError unless size >= 1 and each option is a known one."""
         super().__post_init__()
         require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
         require(self.depth >= 1, f"learner.depth must be at least 1, got {self.depth}")
@@ -49,12 +52,13 @@ class Adapter(Inserted):
         choose("learner.places", self.places, ("both", *POSITIONS))
         choose("learner.form", self.form, ("sequential", "parallel", "multiplicative"))
 
-    def also_trains(self, encoder: Encoder) -> set[str]:
-        """Return every LayerNorm."""
-        return encoder.layernorm_names()
+    def trains(self, name: str) -> bool:
+        """Return true for the adapters and every LayerNorm."""
+        return name in self._layernorms or super().trains(name)
 
-    def insert(self, encoder: Encoder) -> None:
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Put an adapter behind the dropout of every sub-layer that gets one."""
+        self._layernorms = encoder.layernorm_names()
         architecture = Architecture(
             encoder.width, self.size, self.activation, self.depth, self.norm, self.init_std
         )

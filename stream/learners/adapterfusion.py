@@ -1,14 +1,14 @@
 """AdapterFusion: attention over the frozen adapters of earlier tasks (Pfeiffer et al. 2021).
 
 arXiv 2005.00247, section 3.2: a task first trains an adapter of its own (as `pfeiffer`), then,
-all adapters frozen, a query, key and value map a layer that mix what the adapters of all tasks so
+all adapters frozen, a query, key and value map per layer that mix what the adapters of all tasks so
 far add: softmax(q(f) . k(z_t)) over t, times v(z_t), v held to the identity by 0.01 |V - I|^2.
 Nothing of an earlier task changes, so this may gain from the stream without forgetting. Deviations:
 tasks come one after another, so a task fuses earlier adapters and its own, not later ones; each of
 the two stages has as many epochs as another method has in all, under one learning-rate schedule.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,36 +17,31 @@ import torch
 from stream.config.run import TrainingConfig
 from stream.data.batches import Batch
 from stream.data.task import Task
-from stream.learners._shared.grown import GrownAdapters
-from stream.learners._shared.inserted import drawn_values
+from stream.learners._shared.composed import ComposedAdapters
 from stream.learners.workload import Epoch, Workload
+from stream.models.encoder import Encoder
+from stream.models.modules.active_tasks import Sources
 from stream.models.modules.composition import Attention, Composed, Fused
-from stream.seeding import torch_generator
 
 VALUE_DECAY = 0.01
 
 
 @dataclass
-class AdapterFusion(GrownAdapters):
+class AdapterFusion(ComposedAdapters):
     """Train an adapter of D / ``reduction`` units, then its fusion with others, and a head."""
 
     COMPOSED: ClassVar[type[Composed]] = Fused
 
-    def owns(self, name: str) -> bool:
-        """The fusion: one working copy, a task's values in it."""
-        return ".fusion." in name and not self._is_any(name)  # a task may be called fusion
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Insert the adapters and their fusion; no fusion is being learned."""
+        super().setup(encoder, task_names)
+        self._fusing = False
 
-    def first_values(self, task: Task) -> dict[str, torch.Tensor]:
-        """Return a fusion drawn for the task's name."""
-        generator = torch_generator(self.seed, "fusion", task.name)
-        drawn = drawn_values(self.model.encoder, generator, ".fusion.")
-        return {**self.bank.first, **{n: t for n, t in drawn.items() if self.owns(n)}}
-
-    def combines(self, task: str) -> bool:
-        """Whether the task's fusion was learned, or is being learned."""
-        return any(task == learned.name for learned in self.learned) or (
-            self.bank.active == task and self._fusing
-        )
+    def sources(self, task: str) -> Sources:
+        """Return the earlier tasks and this one; alone until its fusion is being learned."""
+        learned = any(task == earlier.name for earlier in self.learned)
+        fused = learned or (self.task_parameters.active == task and self._fusing)
+        return Sources(super().sources(task).names, combined=fused)
 
     def workload(self, task: Task, training: TrainingConfig) -> Workload:
         """Return the work of both stages."""
@@ -54,15 +49,17 @@ class AdapterFusion(GrownAdapters):
 
     def begin_task(self, task: Task) -> None:
         """Begin with the adapter."""
-        super().begin_task(task)
         self._fusing = False
+        self.active.show(self.sources(task.name))
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the batches of one epoch, of the adapter's or the fusion's stage."""
-        self._fusing = self.use.combined = epoch.is_late
-        for name, parameter in self._read.items():
-            if self._is_of(name, task.name) or self.owns(name):
-                parameter.requires_grad_(self.owns(name) == self._fusing)
+        self._fusing = epoch.is_late
+        self.active.show(self.sources(task.name))
+        for parameter in self.task_parameters.working.values():  # the fusion
+            parameter.requires_grad_(self._fusing)
+        for parameter in self.task_modules(task.name).values():  # the adapters
+            parameter.requires_grad_(not self._fusing)
         self.model.sync_bf16_copy()
         yield from super().training_batches(task, epoch)
 

@@ -1,9 +1,9 @@
 """Averaged gradient episodic memory, A-GEM (Chaudhry et al. 2019, arXiv 1812.00420, equation 11).
 
-With g the gradient of the new batch and r that of a batch drawn from the memory of all earlier
-tasks, g <- g - (g.r / r.r) r where g.r < 0: a step that would raise the remembered loss is turned
-aside. ``budget`` rows of each task are remembered. No deviation is known: both gradients are those
-of what all tasks share; each head learns from its own task alone.
+With g the gradient of the new batch and r that of a batch drawn from the stored examples of all
+earlier tasks, g <- g - (g.r / r.r) r where g.r < 0: a step that would raise the loss of stored
+examples is turned aside. ``budget`` examples per task are stored. No deviation is known: both
+gradients are those of what all tasks share; each head learns from its own task alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,29 +13,33 @@ import torch
 
 from stream.data.batches import Batch
 from stream.data.task import Task
-from stream.learners._shared.remembering import Remembering
+from stream.learners._shared.replaying import Replaying
 from stream.learners.workload import Epoch
 from stream.models.losses import batch_loss
 
 
 @dataclass
-class Agem(Remembering):
-    """Train shared weights, never against the gradient of ``replayed`` remembered rows."""
+class Agem(Replaying):
+    """Train shared weights, never against the gradient of ``replayed`` stored examples."""
 
     replayed: int = 32
 
+    def trains_head(self, name: str, task: Task) -> bool:
+        """Return true for the task's own head."""
+        return name == task.name
+
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
-        """Yield the new task's batches, each with remembered rows behind it."""
-        yield from self._memory.mixed(task, epoch, self.pad_id, self.replayed)
+        """Yield the new task's batches, each with stored examples behind it."""
+        yield from self.stored.mixed(task, epoch, self.pad_id, self.replayed)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the loss of the new rows; the remembered ones wait."""
+        """Return the loss of the new examples; the stored ones wait."""
         new = batch.only(slice(0, 1))
         self._remembered = batch.only(slice(1, None)) if len(batch.parts) > 1 else None
         return batch_loss(new, self.model(new))
 
-    def after_backward(self) -> None:
-        """Turn the gradient aside where it opposes that of the remembered rows."""
+    def after_backward(self, batch: Batch) -> None:
+        """Turn the gradient aside where it opposes that of the stored examples."""
         if self._remembered is None:
             return
         mine = {p: p.grad for p in self.trained_parameters().values()}

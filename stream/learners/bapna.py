@@ -1,18 +1,19 @@
-"""A residual adapter with a LayerNorm of its own behind every layer, isolated a task.
+"""A residual adapter with a LayerNorm of its own behind every layer, isolated per task.
 
 Bapna & Firat 2019 (arXiv 1909.08478), section 3.1: y = h + U relu(D LN(h)), h the output of the
 whole layer, behind its last LayerNorm. The encoder is frozen, LayerNorms too. Deviation: first
 weights are near 0, so that the adapter starts near the identity; the paper does not give them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
 from stream.errors import require
-from stream.learners._shared.inserted import Inserted
+from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import Architecture, Bottleneck
 
@@ -27,19 +28,21 @@ class _Behind(Bottleneck):
 
 
 @dataclass
-class Bapna(Inserted):
+class Bapna(Learner):
     """An adapter of ``size`` units with a LayerNorm behind every layer, and a head."""
 
     lr: float = 4e-3
     size: int = 64
     init_std: float = 1e-2
 
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+
     def __post_init__(self) -> None:
-        """Refuse adapters that are none."""
+        """Check the values. Raises UserError unless size >= 1."""
         super().__post_init__()
         require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
 
-    def insert(self, encoder: Encoder) -> None:
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook an adapter to the last module of every layer, whose output is the layer's."""
         architecture = Architecture(
             encoder.width, self.size, "relu", norm="layer", init_std=self.init_std

@@ -1,10 +1,24 @@
-"""The learner: a dataclass whose fields are its hyperparameters, and few hooks with defaults.
+"""The contract of a method: a dataclass whose fields are its hyperparameters, and few hooks.
 
-A constructor stores hyperparameters and does nothing else; state appears in `begin_stream`. The
-default hooks describe plain training of whatever `trains` names, with one head a task.
+A method fills what differs from plain training of what it inserted into the encoder: the members
+named in `HOOKS`, nothing else. The rest of `Learner` follows from them: which parameters a task
+owns, what serves a task, what a checkpoint keeps, what is counted. A constructor stores
+hyperparameters and does nothing else; state appears in `attach`, which calls `setup`.
+
+A parameter of the encoder that `trains` names is one of three:
+
+- inside a `ByTask` container (modules by the names of tasks): it belongs to that task, is trained
+  while the task is learned, and is read by the tasks whose `sources` name it;
+- else, with ``tags.parameter_isolation``: each task owns a copy, which is put into the encoder to
+  learn or serve the task;
+- else all tasks share it.
+
+Tensors that are no parameters are kept by putting them into one of three dictionaries:
+``task_tensors[task]`` (they serve that task), ``shared_tensors`` (learning the next task needs
+them), ``fit_tensors`` (only going on within a task needs them; empty before `begin_task`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,103 +29,137 @@ from stream.config.run import TrainingConfig
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
 from stream.errors import require
-from stream.learners.keeping import Keeping
+from stream.learners._shared.replay_buffer import ReplayBuffer
 from stream.learners.workload import Epoch, Workload, planned_work
+from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
-from stream.models.task_parameters import TaskParameters
+from stream.models.modules.active_tasks import ActiveTasks, Sources
+from stream.models.modules.by_task import task_of_parameters
+from stream.models.modules.fresh import draw_into, drawn_values
+from stream.models.sparse_parameters import SparseTaskParameters
+from stream.models.task_parameters import TaskParameters, copy_named
+
+Tensors = dict[str, torch.Tensor]
+HOOKS = (
+    "__post_init__",
+    "tags",
+    "setup",
+    "trains",
+    "trains_head",
+    "sources",
+    "workload",
+    "begin_task",
+    "training_batches",
+    "loss",
+    "after_backward",
+    "after_step",
+    "end_task",
+    "predict",
+)
+"""What a method may fill. A test holds every method to it."""
+SHARED = "kept."  # before the names of `shared_tensors` in a checkpoint
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What kind of method it is.
+
+    Attributes:
+        parameter_isolation: learning a task changes no byte of what serves an earlier one.
+        reads_past_tasks: what serves a task includes what earlier tasks left, so order matters.
+        is_multitask: reads all tasks' training rows at once: a reference, not continual learning.
+        seeded: learning draws random numbers, so that another seed gives another result.
+        uses_encoder: false where tasks are fitted without the encoder and without steps.
+        learns_spans: whether extractive question answering can be learned.
+        sparse_differences: what a task owns is stored as differences at few places.
+        keeps_pretrained: the pretrained values of what tasks own are stored for the next task.
+        cuda_graph_safe: whether a training step may be captured as a CUDA graph. None: `loss` is
+            captured and checked (`stream.training.engine`), `after_backward` is not. True says
+            that both read the same tensors of the same shapes throughout a task.
+    """
+
+    parameter_isolation: bool = False
+    reads_past_tasks: bool = False
+    is_multitask: bool = False
+    seeded: bool = True
+    uses_encoder: bool = True
+    learns_spans: bool = True
+    sparse_differences: bool = False
+    keeps_pretrained: bool = True
+    cuda_graph_safe: bool | None = None
 
 
 @dataclass
-class Learner(Keeping):
-    """What the orchestrator and the training loop ask of a method.
+class Learner:
+    """A method; state after `attach`.
 
-    State after `begin_stream`: ``model``, ``bank`` (what each task owns of the encoder), ``seed``,
-    ``pad_id`` and ``learned`` (the tasks so far, in order).
+    ``model`` (encoder and heads), ``seed``, ``pad_id``, ``learned`` (the tasks so far, in order),
+    ``active`` (the tasks whose modules the encoder reads now), ``buffer`` (stored examples; set
+    one in `setup` and it is filled and restored), and the three dictionaries of tensors.
     """
 
     lr: float = 5e-5
     head_lr: float | None = None
     """Learning rate of the heads; null takes ``lr``."""
 
-    parameter_isolation: ClassVar[bool] = False
-    """Learning a task changes no byte of what serves an earlier one."""
+    tags: ClassVar[Tags] = Tags()
+    name: ClassVar[str] = ""
+    """The method's name: that of its file, or of its entry point."""
 
-    seeded: ClassVar[bool] = True
-    """Learning draws random numbers, so that another seed gives another result."""
+    def __init_subclass__(cls) -> None:
+        """Name the method after its file."""
+        super().__init_subclass__()
+        cls.name = cls.__module__.rpartition(".")[2]
 
-    is_multitask: ClassVar[bool] = False
-    """Learning a task reads other tasks' training rows: a reference, not continual learning."""
-
-    cuda_graph_safe: ClassVar[bool] = False
-    """A step's hooks read the same tensors of the same shapes throughout a task, so that it can be
-    captured though it has hooks; of rows that only fill a batch up they make nothing."""
-
-    reads_past_tasks: ClassVar[bool] = False
-    """What serves a task includes what earlier ones left, so that order matters to it."""
+    # Hooks: what a method may fill.
 
     def __post_init__(self) -> None:
-        """Refuse a learning rate that cannot learn."""
+        """Check the hyperparameters.
+
+        Raises:
+            UserError: a learning rate that is not positive.
+        """
         require(self.lr > 0, f"learner.lr must be positive, got {self.lr}")
         positive = self.head_lr is None or self.head_lr > 0
         require(positive, f"learner.head_lr must be positive, got {self.head_lr}")
 
-    @property
-    def name(self) -> str:
-        """The method's name: that of its file."""
-        return type(self).__module__.rpartition(".")[2]
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Insert modules into the encoder and create state; called once, before the first task.
 
-    @property
-    def plain_steps(self) -> bool:
-        """Whether a step is the loss of one batch and nothing else, so that it can be captured."""
-        hooks = (self.loss, self.after_backward, self.after_step)
-        return all(getattr(Learner, hook.__name__) is hook.__func__ for hook in hooks)
+        `Fresh` modules are initialized afterwards: per task, from its name, or once if shared.
 
-    # What a method is made of, besides `trains` and `owns`.
+        Args:
+            encoder: the pretrained encoder, which is also ``self.model.encoder``.
+            task_names: the tasks of the stream in order, for modules by task; a continual learner
+                does not look ahead otherwise.
+        """
+
+    def trains(self, name: str) -> bool:
+        """Return whether learning changes the encoder's parameter ``name``.
+
+        Here: what `setup` inserted.
+        """
+        return name not in self.model.encoder.pretrained
 
     def trains_head(self, name: str, task: Task) -> bool:
-        """Whether learning ``task`` changes the head of the task called ``name``."""
+        """Return whether learning ``task`` changes the head of the task called ``name``."""
         return name == task.name
 
-    def first_values(self, task: Task) -> dict[str, torch.Tensor]:
-        """Return the values with which ``task`` starts to learn what it owns of the encoder."""
-        del task
-        return self.bank.first
+    def sources(self, task: str) -> Sources:
+        """Return the tasks whose modules serve ``task``, itself last.
 
-    # Hooks, in the order in which they are called.
-
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
-        """Take the model; mark what is trained and what each task owns.
-
-        ``tasks`` are those of the stream, in order; a continual learner does not look ahead.
+        Here: itself, and with ``tags.reads_past_tasks`` those learned before it.
         """
-        del tasks
-        self.model, self.seed, self.pad_id = model, seed, pad_id
-        self.learned: list[Task] = []
-        encoder = model.encoder
-        for name, parameter in encoder.named_parameters():
-            parameter.requires_grad_(encoder.reads(name) and self.trains(name))
-        self._read = encoder.read_parameters()  # of every task after every task, so it is kept
-        self.bank = TaskParameters(encoder, [name for name in self._read if self.owns(name)])
+        names = [learned.name for learned in self.learned] if self.tags.reads_past_tasks else []
+        return Sources([*(names[: names.index(task)] if task in names else names), task])
 
     def workload(self, task: Task, training: TrainingConfig) -> Workload:
         """Return the work of learning ``task``, the same whenever it is asked for."""
         return planned_work(len(task.split("train")), training)
 
-    def passes(self, task: Task, training: TrainingConfig) -> int:
-        """Return how often learning ``task`` reads its training rows."""
-        return self.workload(task, training).epochs
-
     def begin_task(self, task: Task) -> None:
-        """Add the task's head and give the task its first values."""
-        now = self.model.encoder.read_parameters()
-        assert self._read.keys() == now.keys(), "modules are added before `begin_stream`"
-        self.model.add_head(task)
-        for name, head in self.model.heads.items():
-            head.requires_grad_(self.trains_head(name, task))
-        self.bank.start(task.name, self.first_values(task))
+        """Prepare to learn ``task``: its head and its first values are in the model."""
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the batches of one epoch."""
@@ -122,33 +170,304 @@ class Learner(Keeping):
         """Return the loss of one batch, a scalar."""
         return batch_loss(batch, self.model(batch))
 
-    def after_backward(self) -> None:
-        """Change gradients before they are clipped and applied."""
+    def after_backward(self, batch: Batch) -> None:
+        """Change the gradients of a batch before they are clipped and applied."""
 
     def after_step(self, batch: Batch) -> None:
         """See the batch that was just learned."""
 
     def end_task(self, task: Task) -> None:
-        """Keep what serves the task from now on."""
-        self.bank.store(task.name)
-        self.learned.append(task)
-
-    @contextmanager
-    def serving(self, task: Task) -> Iterator[None]:
-        """Serve ``task`` inside the block, learned or not; nothing is changed afterwards."""
-        self.model.add_head(task)
-        if self.bank.active == task.name:
-            yield
-            return
-        values = self.bank.values(task.name)
-        with self.bank.holding(self.first_values(task) if values is None else values):
-            yield
+        """Keep what learning ``task`` leaves behind; it is the last of ``learned`` now."""
 
     def predict(self, batch: Batch) -> list[torch.Tensor]:
         """Return the logits [B_part, K] of each part of a batch; their tasks are being served."""
         return self.model(batch)
 
+    # What follows from the hooks. The stream and the loop call these.
+
+    def attach(self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int) -> None:
+        """Take the model for a stream of ``tasks``; mark what is trained and what tasks own.
+
+        Raises:
+            UserError: a task of a kind that the method cannot learn, or an encoder that it cannot
+                work with.
+        """
+        spans = [task.name for task in tasks if task.is_span]
+        require(
+            self.tags.learns_spans or not spans,
+            f"learner {self.name} cannot learn where answers stand: {', '.join(spans)}",
+        )
+        self.model, self.seed, self.pad_id = model, seed, pad_id
+        self.learned: list[Task] = []
+        self.active = ActiveTasks()
+        self.buffer: ReplayBuffer | None = None
+        self.task_tensors: dict[str, Tensors] = {}
+        self.shared_tensors: Tensors = {}
+        self.fit_tensors: Tensors = {}
+        self._stream = tuple(tasks)
+        encoder, names = model.encoder, [task.name for task in tasks]
+        self.setup(encoder, names)
+        encoder.to(model.device)
+        self._task_of = task_of_parameters(encoder)
+        for name in sorted(set(self._task_of.values())):
+            draw_into(encoder, seed, name, of_task=name)
+        if not self.tags.parameter_isolation:
+            draw_into(encoder, seed)
+        for name, parameter in encoder.named_parameters():
+            parameter.requires_grad_(encoder.reads(name) and self.trains(name))
+        self.read_parameters = encoder.read_parameters()
+        owned = [name for name in self.read_parameters if self._is_owned(name)]
+        kind = SparseTaskParameters if self.tags.sparse_differences else TaskParameters
+        self.task_parameters: TaskParameters = kind(encoder, owned)
+
+    @property
+    def stream_tasks(self) -> Sequence[Task]:
+        """The tasks of the stream with their rows, for methods that read all at once."""
+        assert self.tags.is_multitask, f"{self.name} is no multi-task method: it sees task by task"
+        return self._stream
+
+    def _is_owned(self, name: str) -> bool:
+        """Return whether each task has its own copy of the encoder's parameter ``name``."""
+        return self.tags.parameter_isolation and name not in self._task_of and self.trains(name)
+
+    def is_shared(self, name: str) -> bool:
+        """Return whether learning changes the encoder's parameter ``name`` for all tasks."""
+        by_task = name in self._task_of and not self.tags.is_multitask
+        trained = self.model.encoder.reads(name) and self.trains(name)
+        return trained and not by_task and not self._is_owned(name)
+
+    def shared_parameters(self) -> dict[str, torch.nn.Parameter]:
+        """Return what all tasks share and learning changes, by its name in the encoder."""
+        named = self.model.encoder.named_parameters()
+        return {name: parameter for name, parameter in named if self.is_shared(name)}
+
+    @property
+    def has_task_modules(self) -> bool:
+        """Whether the encoder holds modules by the names of tasks."""
+        return bool(self._task_of)
+
     @property
     def serves_together(self) -> bool:
         """Whether a batch may hold several tasks: none of them owns any of the encoder."""
-        return not (self.parameter_isolation or self.bank.first)
+        owns = self.tags.parameter_isolation or self.task_parameters.first
+        return not (owns or self.has_task_modules)
+
+    def overrides(self, hook: str) -> bool:
+        """Return whether the method fills a hook."""
+        return getattr(type(self), hook) is not getattr(Learner, hook)
+
+    # Learning and serving a task.
+
+    def start(self, task: Task) -> None:
+        """Get ready to learn ``task``: its head, first values, what is trained; `begin_task`."""
+        self.fit_tensors.clear()
+        if self.tags.uses_encoder:
+            now = self.model.encoder.read_parameters()
+            assert self.read_parameters.keys() == now.keys(), "modules are inserted in `setup`"
+            self.model.add_head(task)
+            self.mark_trained(task)
+            self.task_parameters.start(task.name, self.initial_values(task.name))
+            self.active.show(self.sources(task.name))
+        self.begin_task(task)
+
+    def mark_trained(self, task: Task) -> None:
+        """Let learning ``task`` change the heads and the modules by task that are its own."""
+        for name, head in self.model.heads.items():
+            head.requires_grad_(self.trains_head(name, task))
+        for name, owner in self._task_of.items():
+            own = owner == task.name or self.tags.is_multitask
+            self.read_parameters[name].requires_grad_(own and self.trains(name))
+
+    def initial_values(self, task: str) -> Tensors:
+        """Return the values with which ``task`` starts to learn what it owns of the encoder.
+
+        Those before the first task; `Fresh` modules are drawn for the task's name.
+        """
+        if not self.tags.parameter_isolation:
+            return self.task_parameters.first
+        return {**self.task_parameters.first, **drawn_values(self.model.encoder, self.seed, task)}
+
+    def finish(self, task: Task) -> None:
+        """Keep what serves ``task`` from now on; `end_task`."""
+        if self.tags.uses_encoder:
+            self.task_parameters.store(task.name)
+        self.learned.append(task)
+        if self.buffer is not None:
+            self.buffer.add(task)
+        self.end_task(task)
+
+    @contextmanager
+    def serving(self, task: Task) -> Iterator[None]:
+        """Serve ``task`` inside the block, learned or not; nothing is changed afterwards."""
+        if not self.tags.uses_encoder:
+            yield
+            return
+        self.model.add_head(task)
+        with self.active.holding(self.sources(task.name)):
+            if self.task_parameters.active == task.name:
+                yield
+                return
+            values = self.task_parameters.values(task.name)
+            first = self.initial_values(task.name) if values is None else values
+            with self.task_parameters.holding(first):
+                yield
+
+    def trained_parameters(self) -> dict[str, torch.nn.Parameter]:
+        """Return what the optimizer may change now, by name."""
+        return {n: p for n, p in self.model.named_parameters() if p.requires_grad}
+
+    def num_trained(self, task: Task) -> int:
+        """Return how many parameters learning ``task``, the last one, could change."""
+        own = self.task_state(task.name) if self.tags.parameter_isolation else {}
+        trained = own or self.trained_parameters()
+        return sum(tensor.numel() for tensor in trained.values() if tensor.is_floating_point())
+
+    # State: what serves a task, and what a checkpoint keeps of a task, of all, and within a task.
+
+    def served_state(self, task: str) -> Tensors:
+        """Return exactly the tensors that a prediction for ``task`` reads, by name.
+
+        Raises:
+            KeyError: ``task`` was not learned.
+        """
+        extra = {f"{task}.{name}": tensor for name, tensor in self._extra(task).items()}
+        if not self.tags.uses_encoder:
+            return extra
+        own = self.task_parameters.tensors(task)
+        if own is None:
+            raise KeyError(f"task {task!r} was not learned")
+        read = {*self.sources(task).names, None}
+        parameters = self.task_parameters
+        state = {
+            name: parameters.base(name, parameter)
+            for name, parameter in self.read_parameters.items()
+            if self._task_of.get(name) in read
+        } | own
+        named = {f"encoder.{name}": tensor for name, tensor in state.items()}
+        return {**named, **self.model.head_state(task), **extra}
+
+    def _extra(self, task: str) -> Tensors:
+        """Return the task's ``task_tensors``; methods without the encoder have nothing else."""
+        if task not in self.task_tensors and not self.tags.uses_encoder:
+            raise KeyError(f"task {task!r} was not learned")
+        return self.task_tensors.get(task, {})
+
+    def task_state(self, task: str) -> Tensors:
+        """Return the part of `served_state` that is this task's alone, by name."""
+        extra = self._extra(task)
+        if not self.tags.uses_encoder:
+            return dict(extra)
+        own = {**self.task_modules(task), **(self.task_parameters.tensors(task) or {})}
+        named = {f"encoder.{name}": tensor for name, tensor in own.items()}
+        return {**named, **self.model.head_state(task), **extra}
+
+    def task_modules(self, task: str) -> dict[str, torch.nn.Parameter]:
+        """Return the parameters of the modules of ``task``; those of multi-task ones are shared."""
+        if self.tags.is_multitask:
+            return {}
+        return {
+            name: self.read_parameters[name]
+            for name, owner in self._task_of.items()
+            if owner == task
+        }
+
+    def load_task_state(
+        self, task: Task, tensors: Mapping[str, torch.Tensor], *, serve_only: bool = False
+    ) -> None:
+        """Take the `task_state` of a learned task.
+
+        Args:
+            task: the task.
+            tensors: what `task_state` returned.
+            serve_only: its rows are not there, and nothing more will be learned.
+
+        Raises:
+            KeyError, ValueError: a tensor is missing or has another shape.
+        """
+        left = dict(tensors)
+        if self.tags.uses_encoder:
+            self.model.add_head(task)
+            modules = {f"encoder.{name}": p for name, p in self.task_modules(task.name).items()}
+            whole = {**modules, **self.model.head_state(task.name)}
+            if missing := sorted(whole.keys() - left.keys()):
+                raise KeyError(f"{missing[0]} is missing")
+            copy_named({name: left.pop(name) for name in whole}, whole)
+            own = {name for name in left if name.startswith("encoder.")}
+            values = {name.removeprefix("encoder."): left.pop(name) for name in own}
+            self.task_parameters.load(task.name, values)
+        if left:
+            device = self.model.device if self.tags.uses_encoder else torch.device("cpu")
+            self.task_tensors[task.name] = {name: t.to(device) for name, t in left.items()}
+        self.learned.append(task)
+        if self.buffer is not None and not serve_only:
+            self.buffer.add(task)
+
+    def shared_state(self) -> Tensors:
+        """Return what learning changed and no single task owns, by its name in the model."""
+        kept = {f"{SHARED}{name}": tensor for name, tensor in self.shared_tensors.items()}
+        if self.tags.parameter_isolation:
+            return kept
+        model = {
+            f"encoder.{name}": parameter for name, parameter in self.shared_parameters().items()
+        }
+        learned = {task.name for task in self.learned}
+        ahead = [name for name in self.model.heads if name not in learned]
+        heads = {n: t for name in ahead for n, t in self.model.head_state(name).items()}
+        return {**model, **kept, **heads}
+
+    def load_shared_state(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Take the `shared_state`, after the learned tasks.
+
+        Raises:
+            KeyError, ValueError: a tensor that is not there, or has another shape.
+        """
+        for task in self._stream:
+            if f"heads.{task.name}.weight" in tensors:
+                self.model.add_head(task)
+        parameters = dict(self.model.named_parameters())
+        copy_named(tensors, {n: parameters[n] for n in tensors if not n.startswith(SHARED)})
+        kept = {n.removeprefix(SHARED): t for n, t in tensors.items() if n.startswith(SHARED)}
+        self.shared_tensors.clear()
+        self.shared_tensors.update({name: t.to(self.model.device) for name, t in kept.items()})
+
+    def fit_state(self) -> Tensors:
+        """Return what going on within a task needs besides parameters and moments, by name."""
+        return dict(self.fit_tensors)
+
+    def load_fit_state(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Take the `fit_state`, after `start`; tensors that are there already keep their place.
+
+        Raises:
+            UserError: a tensor of `begin_task` is missing.
+        """
+        missing = sorted(self.fit_tensors.keys() - tensors.keys())
+        require(
+            not missing,
+            f"the checkpoint lacks {', '.join(missing[:1])} of learner {self.name}: another "
+            "version of the program wrote it",
+        )
+        copy_named(tensors, self.fit_tensors)
+        new = {name: t for name, t in tensors.items() if name not in self.fit_tensors}
+        self.fit_tensors.update({name: t.to(self.model.device) for name, t in new.items()})
+
+    def stored_states(self, tasks: Sequence[Task]) -> list[Tensors]:
+        """Return all that must be stored to serve ``tasks`` and to learn the next one."""
+        return [*(self.served_state(task.name) for task in tasks), self._learning_state()]
+
+    def _learning_state(self) -> Tensors:
+        """Return what only learning the next task needs, by name.
+
+        The pretrained values of what tasks own, the parts of the encoder that no prediction reads,
+        and ``shared_tensors``.
+        """
+        if not self.tags.uses_encoder:
+            return dict(self.shared_tensors)
+        encoder = self.model.encoder
+        idle = {
+            f"encoder.{name}": parameter
+            for name, parameter in encoder.named_parameters()
+            if not encoder.reads(name)
+        }
+        first = self.task_parameters.first if self.tags.keeps_pretrained else {}
+        pretrained = {f"first.{n}": t for n, t in first.items() if n in encoder.pretrained}
+        return {**idle, **pretrained, **self.shared_tensors}

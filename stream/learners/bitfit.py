@@ -1,9 +1,9 @@
-"""BitFit, isolated a task: biases and a head (Ben Zaken et al. 2022, arXiv 2106.10199)."""
+"""BitFit, isolated per task: biases and a head (Ben Zaken et al. 2022, arXiv 2106.10199)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.learners.base import Learner
+from stream.learners.base import Learner, Tags
 
 
 @dataclass
@@ -12,8 +12,8 @@ class BitFit(Learner):
 
     lr: float = 8e-3
 
-    parameter_isolation: ClassVar[bool] = True
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
 
     def trains(self, name: str) -> bool:
-        """Biases, those of LayerNorms included."""
+        """Return true for biases, those of LayerNorms included."""
         return name.endswith(".bias")

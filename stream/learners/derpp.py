@@ -1,14 +1,14 @@
 """Dark experience replay++ (Buzzega et al. 2020, arXiv 2004.07211, equation 6).
 
-L = L_new + alpha mean |h(x') - z'|^2 + beta L(x'', y''): two separate draws from the memory, the
+L = L_new + alpha mean |h(x') - z'|^2 + beta L(x'', y''): two separate draws from the buffer, the
 first held to the logits z' that were stored with it, the second to its labels. Deviations: each
 task keeps a uniform sample of ``budget`` rows with the logits that the learner gave at the task's
 end, instead of a reservoir filled while training: with tasks of unlike sizes and several epochs a
 reservoir would hold the largest tasks and copies of rows. Heads are a task's own, so logits are
-compared over the task's own classes. Earlier heads go on learning from the memory.
+compared over the task's own classes. Earlier heads go on learning from the buffer.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,52 +17,44 @@ import torch
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
 from stream.errors import require
-from stream.learners._shared.remembering import Rehearsing
+from stream.learners._shared.replaying import Replaying
 from stream.learners.workload import Epoch
-from stream.models.heads import Head, TaskModel, joined
+from stream.models.heads import Head, joined
 from stream.models.losses import batch_loss
 from stream.seeding import numpy_generator
 
 
 @dataclass
-class Derpp(Rehearsing):
-    """Train shared weights, and hold remembered rows to their labels and to earlier logits."""
+class Derpp(Replaying):
+    """Train shared weights, and hold stored examples to their labels and to earlier logits."""
 
     alpha: float = 0.3
     beta: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse a loss that rewards."""
+        """Check the values. Raises UserError unless both are at least 0."""
         super().__post_init__()
         for name in ("alpha", "beta"):
             value = getattr(self, name)
             require(value >= 0, f"learner.{name} must not be negative, got {value}")
 
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
-        """Start without logits."""
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-        self._logits: dict[str, torch.Tensor] = {}
-
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
-        """Yield the new task's batches, each with two draws from the memory behind it."""
+        """Yield the new task's batches, each with two draws from the buffer behind it."""
         generator = numpy_generator(self.seed, "derpp", task.name, epoch.index)
-        even = self._memory.even()
+        even = self.stored.even()
         for rows in training_rows(task, epoch.batch_size, self.seed, epoch.index):
-            draws = [self._memory.draw(self.replayed, even, generator) for _ in range(2)]
+            draws = [self.stored.draw(self.replayed, even, generator) for _ in range(2)]
             self._dark = draws[0]  # whose logits the next loss compares
             yield collate([(task, task.split("train"), rows), *draws[0], *draws[1]], self.pad_id)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the loss of new rows, of logits that moved, and of remembered labels."""
+        """Return the loss of new rows, of logits that moved, and of stored labels."""
         new = batch.only(slice(0, 1))
         loss = batch_loss(new, self.model(new))
         if len(batch.parts) == 1:
             return loss
         count = len(self._dark)
-        remembered = batch.only(slice(1, None))
-        logits = self.model(remembered)
+        logits = self.model(batch.only(slice(1, None)))
         loss = loss + self.alpha * self._moved(logits[:count])
         return loss + self.beta * batch_loss(batch.only(slice(1 + count, None)), logits[count:])
 
@@ -70,29 +62,22 @@ class Derpp(Rehearsing):
         """Return the mean over rows of the squared change of logits, by class."""
         changes = []
         for now, (task, _, rows) in zip(logits, self._dark, strict=True):
-            width = min(now.shape[1], self._logits[task.name].shape[1])  # of span tasks, padded
-            before = self._logits[task.name][rows, :width]
+            width = min(
+                now.shape[1], self.shared_tensors[task.name].shape[1]
+            )  # of span tasks, padded
+            before = self.shared_tensors[task.name][rows, :width]
             real = before > Head.NEVER / 2
             square = torch.where(real, now[:, :width] - before, 0.0) ** 2
             changes.append(square.sum(1) / real.sum(1))
         return torch.cat(changes).mean()
 
     def end_task(self, task: Task) -> None:
-        """Remember rows of the task, with their logits."""
-        super().end_task(task)
-        split, model = self._memory.kept(task), self.model
+        """Store the logits of the task's stored examples."""
+        split, model = self.stored.rows_of(task), self.model
         model.eval()
         parts = []
         for rows in np.array_split(np.arange(len(split)), -(-len(split) // 32)):
             with torch.no_grad(), model.computing():
                 parts += model(collate([(task, split, rows)], self.pad_id).to(model.device))
         model.train()
-        self._logits[task.name] = joined(parts)
-
-    def kept_state(self) -> dict[str, torch.Tensor]:
-        """Return the logits of remembered rows."""
-        return dict(self._logits)
-
-    def restore_kept(self, kept: Mapping[str, torch.Tensor]) -> None:
-        """Take the logits."""
-        self._logits = dict(kept)
+        self.shared_tensors[task.name] = joined(parts)

@@ -1,6 +1,6 @@
-"""Diff pruning, isolated a task (Guo et al. 2021, arXiv 2012.07463, sections 3.1 to 3.3).
+"""Diff pruning, isolated per task (Guo et al. 2021, arXiv 2012.07463, sections 3.1 to 3.3).
 
-A task learns a difference z w from the pretrained weights: w dense, z a gate in [0, 1] an entry,
+A task learns a difference z w from the pretrained weights: w dense, z a gate in [0, 1] per entry,
 drawn anew each step from a hard-concrete distribution (`stream.models.modules.gates`). The loss
 adds ``sparsity`` times the expected number of open gates. Then the ``fraction`` of entries with
 the largest |z w| (gates at their median) is kept and trained with the gates gone. ``structured``
@@ -18,7 +18,7 @@ from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.errors import require
 from stream.learners._shared.sparse import Sparse
-from stream.models.heads import TaskModel
+from stream.models.encoder import Encoder
 from stream.models.modules.gates import Gates
 
 
@@ -32,46 +32,45 @@ class DiffPruning(Sparse):
     structured: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a penalty that rewards."""
+        """Check the values. Raises UserError unless sparsity >= 0."""
         super().__post_init__()
         require(self.sparsity >= 0, f"learner.sparsity must not be negative, got {self.sparsity}")
 
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Give every entry a gate, and with ``structured`` every tensor."""
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-        gates = {n: Gates(p, structured=self.structured) for n, p in self._read.items()}
-        model.gates = nn.ModuleDict({name.replace(".", "/"): of for name, of in gates.items()})
-        self._gates = gates
+        read = encoder.read_parameters()
+        self._gates = {name: Gates(p, structured=self.structured) for name, p in read.items()}
+        by_name = {name.replace(".", "/"): gates for name, gates in self._gates.items()}
+        self.model.gates = nn.ModuleDict(by_name)
 
     def begin_task(self, task: Task) -> None:
         """Open the gates."""
-        super().begin_task(task)
         for gates in self._gates.values():
             gates.reset(self.gate_start)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss behind drawn gates, and the penalty of open ones."""
-        if self._chosen:
+        if self.fit_tensors:
             return super().loss(batch)
         self._dense, self._drawn = self.changes(), {}
         with torch.no_grad():
             for name, change in self._dense.items():
                 self._drawn[name] = self._gates[name].draw()
-                self._read[name].copy_(self.bank.first[name] + self._drawn[name] * change)
+                self.read_parameters[name].copy_(
+                    self.task_parameters.first[name] + self._drawn[name] * change
+                )
         opened = torch.stack([gates.expected() for gates in self._gates.values()]).sum()
         return super().loss(batch) + self.sparsity * opened
 
-    def after_backward(self) -> None:
+    def after_backward(self, batch: Batch) -> None:
         """Pass the gradients on to the difference and its gates, and put the difference back."""
-        super().after_backward()
-        if self._chosen:
+        super().after_backward(batch)
+        if self.fit_tensors:
             return
         with torch.no_grad():
             for name, change in self._dense.items():
-                parameter = self._read[name]
-                parameter.copy_(self.bank.first[name] + change)
+                parameter = self.read_parameters[name]
+                parameter.copy_(self.task_parameters.first[name] + change)
                 if parameter.grad is not None:
                     self._gates[name].pass_on(parameter.grad * change)
                     parameter.grad.mul_(self._drawn[name])

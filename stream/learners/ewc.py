@@ -5,20 +5,21 @@ information: the mean over examples of the squared gradient of one example's log
 example has a gradient of its own; squared means over batches would depend on the batch size.
 ``online``: one anchor and F <- decay F + F_new (Schwarz et al. 2018, arXiv 1805.06370, section
 3.2). Deviations: labels are the data's, not drawn from the model ("empirical Fisher"), of
-``fisher_rows`` rows a task; a regression's likelihood is normal with variance 1. Heads are a
-task's own and outside the penalty.
+``fisher_rows`` examples per task; a regression's likelihood is normal with variance 1. Heads belong
+to one task each and are outside the penalty.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import torch
 
-from stream.data.batches import collate
+from stream.data.batches import Batch, collate
 from stream.data.task import Task
 from stream.errors import require, require_effect
 from stream.learners._shared.sequential import Penalized
+from stream.learners.base import Tags
 from stream.models.losses import part_loss
 from stream.seeding import numpy_generator
 
@@ -32,10 +33,10 @@ class Ewc(Penalized):
     decay: float = 1.0
     fisher_rows: int = 128
 
-    cuda_graph_safe: ClassVar[bool] = True
+    tags: ClassVar[Tags] = replace(Penalized.tags, cuda_graph_safe=True)
 
     def __post_init__(self) -> None:
-        """Refuse a memory that grows by itself, and no rows."""
+        """Check the values. Raises UserError unless 0 <= decay <= 1 and fisher_rows >= 1."""
         super().__post_init__()
         require(0 <= self.decay <= 1, f"learner.decay must be in [0, 1], got {self.decay}")
         require_effect(
@@ -44,19 +45,23 @@ class Ewc(Penalized):
         rows = self.fisher_rows
         require(rows >= 1, f"learner.fisher_rows must be at least 1, got {rows}")
 
-    def after_backward(self) -> None:
+    def begin_task(self, task: Task) -> None:
+        """Anchor the penalty, once there is one."""
+        if self.shared_tensors:
+            self.penalty.begin(self.shared_parameters())
+
+    def after_backward(self, batch: Batch) -> None:
         """Add the penalty's gradient."""
         if self.strength:
-            self._penalty.add_gradient(self.shared_parameters(), self.strength)
+            self.penalty.add_gradient(self.shared_parameters(), self.strength)
 
     def end_task(self, task: Task) -> None:
         """Measure what the task needs."""
-        super().end_task(task)
         fisher, values = self.fisher(task), self.shared_parameters()
         if self.online:
-            self._penalty.replace(values, fisher, self.decay)
+            self.penalty.replace(values, fisher, self.decay)
         else:
-            self._penalty.add(values, fisher)
+            self.penalty.add(values, fisher)
 
     def fisher(self, task: Task) -> dict[str, torch.Tensor]:
         """Return the diagonal of the empirical Fisher information of the shared parameters."""

@@ -1,4 +1,4 @@
-"""Sequential full fine-tuning: one encoder trained on task after task, a head a task.
+"""Sequential full fine-tuning: one encoder trained on task after task, one head per task.
 
 The lower bound of continual learning: nothing protects earlier tasks. Its learning rate is tuned
 by itself (MIGU, arXiv 2406.17245, Tables 8-9: the usual catastrophic figures come from a learning
@@ -18,6 +18,5 @@ class Finetune(Learner):
     head_lr: float | None = 2e-3
 
     def trains(self, name: str) -> bool:
-        """Everything."""
-        del name
+        """Return true: everything is trained."""
         return True

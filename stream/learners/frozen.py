@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.learners.base import Learner
+from stream.learners.base import Learner, Tags
 
 
 @dataclass
@@ -12,9 +12,4 @@ class Frozen(Learner):
 
     lr: float = 2e-2
 
-    parameter_isolation: ClassVar[bool] = True
-
-    def trains(self, name: str) -> bool:
-        """Nothing of the encoder."""
-        del name
-        return False
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True)

@@ -1,4 +1,4 @@
-"""Full fine-tuning of a model copy a task: the paper's baseline, N models for N tasks.
+"""Full fine-tuning of a model copy per task: the paper's baseline, N models for N tasks.
 
 Houlsby et al. 2019 (arXiv 1902.00751), Table 1 "9.0x" and Table 2 "17x". Every task starts from
 the pretrained encoder and keeps the whole of what it read, so nothing is forgotten and nothing is
@@ -9,9 +9,7 @@ rows; here all tasks share them. The copies stay in memory: N times the encoder.
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
-from stream.learners.base import Learner
+from stream.learners.base import Learner, Tags
 
 
 @dataclass
@@ -21,18 +19,10 @@ class Independent(Learner):
     lr: float = 5e-5
     head_lr: float | None = 2e-3
 
-    parameter_isolation: ClassVar[bool] = True
+    # The paper counts N copies for N tasks, not 1 + N, since what is deployed no longer needs the
+    # model that all of them started from.
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True, keeps_pretrained=False)
 
     def trains(self, name: str) -> bool:
-        """Everything."""
-        del name
+        """Return true: everything is trained."""
         return True
-
-    def training_state(self) -> dict[str, torch.Tensor]:
-        """Return the parts of the encoder that no prediction reads, by name.
-
-        The pretrained values are left out: the paper counts N copies for N tasks, not 1 + N,
-        since what is deployed no longer needs the model that all of them started from.
-        """
-        state = super().training_state()
-        return {name: tensor for name, tensor in state.items() if not name.startswith("first.")}

@@ -1,6 +1,6 @@
 """Joint training on all tasks at once: the multi-task upper bound, and exact intransigence.
 
-Multi-task fine-tuning of one encoder with a head a task (MT-DNN, Liu et al. 2019, arXiv
+Multi-task fine-tuning of one encoder with one head per task (MT-DNN, Liu et al. 2019, arXiv
 1901.11504, algorithm 1): each step takes one batch of one task, the batches of all tasks in random
 order. Deviation: each task gives as many batches as its own training would have had, so small
 tasks are passed over more often than large ones.
@@ -21,9 +21,9 @@ import torch
 from stream.config.run import TrainingConfig
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
-from stream.learners.base import Learner
+from stream.learners.base import Learner, Tags
 from stream.learners.workload import Epoch, Workload, planned_work
-from stream.models.heads import TaskModel
+from stream.models.encoder import Encoder
 from stream.seeding import numpy_generator
 
 
@@ -35,44 +35,35 @@ class Joint(Learner):
     head_lr: float | None = 2e-3
     prefix: bool = False
 
-    is_multitask: ClassVar[bool] = True
+    tags: ClassVar[Tags] = Tags(is_multitask=True)
 
     def trains(self, name: str) -> bool:
-        """Everything."""
-        del name
+        """Return true: everything is trained."""
         return True
 
     def trains_head(self, name: str, task: Task) -> bool:
-        """The heads of all tasks that are learned together."""
+        """Return true for the heads of all tasks that are learned together."""
         return any(name == member.name for member in self._group(task))
 
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
-        """Keep the tasks, and what training starts from."""
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-        self._tasks = list(tasks)
-        encoder = model.encoder.named_parameters() if self.prefix else ()
-        self._first = {name: p.detach().clone() for name, p in encoder}
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Keep what training starts from, where it starts anew."""
+        named = encoder.named_parameters() if self.prefix else ()
+        self._first = {name: p.detach().clone() for name, p in named}
 
-    def _group(self, task: Task) -> list[Task]:
+    def _group(self, task: Task) -> Sequence[Task]:
         """Return the tasks that are learned together when it is the turn of ``task``."""
-        position = [other.name for other in self._tasks].index(task.name)
+        position = [other.name for other in self.stream_tasks].index(task.name)
         if self.prefix:
-            return self._tasks[: position + 1]
-        return self._tasks if position == 0 else []
+            return self.stream_tasks[: position + 1]
+        return self.stream_tasks if position == 0 else []
 
     def workload(self, task: Task, training: TrainingConfig) -> Workload:
         """Return one epoch with all batches of all tasks of the group; nothing without any."""
         group = self._group(task)
         plans = [planned_work(len(member.split("train")), training) for member in group]
         steps, examples = sum(p.steps for p in plans), sum(p.examples for p in plans)
-        return Workload(1 if group else 0, steps, examples)
-
-    def passes(self, task: Task, training: TrainingConfig) -> int:
-        """Return the task's own, which `workload` has in one epoch with those of others."""
-        rows = len(task.split("train"))
-        return planned_work(rows, training).epochs if self._group(task) else 0
+        own = planned_work(len(task.split("train")), training).epochs if group else 0
+        return Workload(1 if group else 0, steps, examples, passes=own)
 
     def begin_task(self, task: Task) -> None:
         """With ``prefix`` start encoder and heads anew; train nothing where there is no group."""
@@ -82,11 +73,12 @@ class Joint(Learner):
                 for name, first in self._first.items():
                     self.model.encoder.get_parameter(name).copy_(first)
             self.model.heads.clear()
-        if not group:
-            self.model.requires_grad_(requires_grad=False)
         for member in group:
             self.model.add_head(member)
-        super().begin_task(task)
+        if group:
+            self.mark_trained(task)
+        else:
+            self.model.requires_grad_(requires_grad=False)
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield every batch of every task of the group, in an order that depends on their names."""

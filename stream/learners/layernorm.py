@@ -1,4 +1,4 @@
-"""LayerNorms only, isolated a task: the paper's smallest baseline ("40k" parameters).
+"""LayerNorms only, isolated per task: the paper's smallest baseline ("40k" parameters).
 
 Houlsby et al. 2019 (arXiv 1902.00751), section 3.4 and figure 4. A task trains and owns the scale
 and shift of every LayerNorm, the embedding's too, and its head. No deviation is known; the paper
@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.data.task import Task
-from stream.learners.base import Learner
-from stream.models.heads import TaskModel
+from stream.learners.base import Learner, Tags
+from stream.models.encoder import Encoder
 
 
 @dataclass
@@ -20,15 +19,12 @@ class LayerNorm(Learner):
 
     lr: float = 5e-3
 
-    parameter_isolation: ClassVar[bool] = True
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
 
     def trains(self, name: str) -> bool:
-        """LayerNorms."""
+        """Return true for LayerNorms."""
         return name in self._layernorms
 
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Find the LayerNorms."""
-        self._layernorms = model.encoder.layernorm_names()
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
+        self._layernorms = encoder.layernorm_names()

@@ -1,4 +1,4 @@
-"""Lottery-ticket sparse fine-tuning, isolated a task (Ansell et al. 2022, arXiv 2110.07560).
+"""Lottery-ticket sparse fine-tuning, isolated per task (Ansell et al. 2022, arXiv 2110.07560).
 
 Section 3.1: train everything; keep the K entries that changed most, by one threshold for the whole
 encoder; set them back to their pretrained values; train them alone. The head is outside the mask
@@ -23,10 +23,8 @@ class LtSft(Sparse):
 
     def importance(self, name: str, change: torch.Tensor) -> torch.Tensor:
         """Return how far each entry moved."""
-        del name
         return change.abs()
 
     def second_start(self, name: str, change: torch.Tensor) -> torch.Tensor:
         """Return no change: back to the pretrained values."""
-        del name
         return torch.zeros_like(change)

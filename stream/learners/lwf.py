@@ -8,8 +8,7 @@ instead of being trained along, so that the encoder alone answers for old output
 """
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -18,7 +17,7 @@ from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.errors import require
 from stream.learners._shared.sequential import Sequential
-from stream.learners.keeping import copy_named
+from stream.learners.base import Tags
 from stream.models.heads import States
 from stream.models.losses import batch_loss
 
@@ -30,10 +29,10 @@ class Lwf(Sequential):
     strength: float = 3.0
     temperature: float = 2.0
 
-    cuda_graph_safe: ClassVar[bool] = True
+    tags: ClassVar[Tags] = replace(Sequential.tags, cuda_graph_safe=True)
 
     def __post_init__(self) -> None:
-        """Refuse a penalty that rewards."""
+        """Check the values. Raises UserError unless strength >= 0 and temperature > 0."""
         super().__post_init__()
         require(self.strength >= 0, f"learner.strength must not be negative, got {self.strength}")
         temperature = self.temperature
@@ -41,9 +40,10 @@ class Lwf(Sequential):
 
     def begin_task(self, task: Task) -> None:
         """Keep the encoder as it is now."""
-        super().begin_task(task)
         self._teacher = copy.deepcopy(self.model.encoder).requires_grad_(requires_grad=False)
         self._teacher.eval().to(torch.bfloat16 if self.model.in_bf16 else torch.float32)
+        named = dict(self._teacher.named_parameters())
+        self.fit_tensors.update({name: named[name] for name in self.shared_parameters()})
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss on the new task, and on what earlier heads say of its rows."""
@@ -60,16 +60,6 @@ class Lwf(Sequential):
                 distillation_loss(old, now, then, self.temperature)
             )
         return loss
-
-    def running_state(self) -> dict[str, torch.Tensor]:
-        """Return what the teacher knows that no later model has."""
-        named = dict(self._teacher.named_parameters())
-        return {name: named[name] for name in self.shared_parameters()}
-
-    def restore_running(self, running: Mapping[str, torch.Tensor]) -> None:
-        """Take the teacher."""
-        named = dict(self._teacher.named_parameters())
-        copy_named(running, {name: named[name] for name in running})
 
 
 def distillation_loss(

@@ -12,7 +12,8 @@ import torch
 
 from stream.data.batches import Batch
 from stream.data.task import Task
-from stream.learners._shared.fitted import Fitted, Tensors
+from stream.learners._shared.fitted import Fitted
+from stream.learners.base import Tensors
 
 
 @dataclass
@@ -31,5 +32,4 @@ class Majority(Fitted):
 
     def logits(self, state: Tensors, task: Task, batch: Batch) -> torch.Tensor:
         """Return the same logits for each text."""
-        del task
         return state["logits"].repeat(len(batch), 1)

@@ -8,24 +8,20 @@ tasks would have had apart, in ``training.epochs`` epochs of equal length.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-import torch
 
 from stream.config.run import TrainingConfig
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
 from stream.errors import require, require_effect
-from stream.learners._shared.inserted import draw_into
 from stream.learners.joint import Joint
 from stream.learners.workload import Epoch, Workload, planned_work
-from stream.models.heads import TaskModel
-from stream.models.modules.active_tasks import Use
+from stream.models.encoder import Encoder
 from stream.models.modules.projected_attention import add_pals
-from stream.seeding import numpy_generator, torch_generator
+from stream.seeding import numpy_generator
 
 
 @dataclass
@@ -37,7 +33,7 @@ class Pals(Joint):
     attention_heads: int = 6
 
     def __post_init__(self) -> None:
-        """Refuse heads that do not divide the size."""
+        """Check the values. Raises UserError unless the attention heads divide the size."""
         super().__post_init__()
         fits = self.attention_heads >= 1 and self.size % self.attention_heads == 0
         require(
@@ -48,22 +44,10 @@ class Pals(Joint):
         otherwise = "with learner=pals: leave it out"
         require_effect(self, "learner.prefix", used=False, otherwise=otherwise)
 
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
-        """Put the tasks' attention in, drawn for their names."""
-        encoder, names = model.encoder, [task.name for task in tasks]
-        self._use = Use(names[:1])
-        add_pals(encoder, names, self.size, self.attention_heads, self._use)
-        for name in names:
-            draw_into(encoder, torch_generator(seed, "pals", name), f".pals.{name}.")
-        encoder.to(model.device)
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-
-    @property
-    def serves_together(self) -> bool:
-        """Never: a batch is of the task whose attention is read."""
-        return False
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Insert the attention of every task."""
+        super().setup(encoder, task_names)
+        add_pals(encoder, task_names, self.size, self.attention_heads, self.active)
 
     def _plan(self, task: Task, training: TrainingConfig) -> list[list[tuple[Task, np.ndarray]]]:
         """Return (task, rows) of every step of every epoch, a pure function of the names."""
@@ -89,29 +73,12 @@ class Pals(Joint):
         """Return the work of all tasks; nothing after the first."""
         plan = self._plan(task, training)
         steps = [step for epoch in plan for step in epoch]
-        return Workload(len(plan), len(steps), sum(len(rows) for _, rows in steps))
+        own = planned_work(len(task.split("train")), training).epochs if plan else 0
+        examples = sum(len(rows) for _, rows in steps)
+        return Workload(len(plan), len(steps), examples, passes=own)
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
-        """Yield the batches of one epoch."""
+        """Yield the batches of one epoch, each to go through its task's attention."""
         for member, rows in self._plan(task, epoch.training)[epoch.index]:
+            self.active.show(self.sources(member.name))
             yield collate([(member, member.split("train"), rows)], self.pad_id)
-
-    def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the loss of one batch, through its task's attention."""
-        self._use.names = [batch.parts[0].task.name]
-        return super().loss(batch)
-
-    @contextmanager
-    def serving(self, task: Task) -> Iterator[None]:
-        """Read the task's attention inside the block."""
-        before, self._use.names = self._use.names, [task.name]
-        try:
-            with super().serving(task):
-                yield
-        finally:
-            self._use.names = before
-
-    def served_state(self, task: str) -> dict[str, torch.Tensor]:
-        """Return what a prediction for ``task`` reads: no other task's attention."""
-        state = super().served_state(task)
-        return {n: t for n, t in state.items() if ".pals." not in n or f".pals.{task}." in n}

@@ -1,33 +1,38 @@
-"""One adapter a layer, after the feed-forward sub-layer, isolated a task (Pfeiffer et al. 2020).
+"""One adapter per layer, behind the feed-forward sub-layer, isolated per task (Pfeiffer 2020).
 
-MAD-X (arXiv 2005.00052), section 4.2, and AdapterFusion (arXiv 2005.00247), section 3: with f what
+Pfeiffer et al., MAD-X (arXiv 2005.00052), section 4.2, and AdapterFusion (arXiv 2005.00247),
+section 3: with f what
 the feed-forward sub-layer adds to its input x, y = LN(U relu(D LN(f + x)) + f + x) with the
 sub-layer's own LayerNorm, which stays frozen; half of Houlsby's parameters. ``reduction`` is D / M.
 No deviation is known; the first weights have the deviation of BERT's, as in AdapterHub.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from stream.errors import require
-from stream.learners._shared.inserted import Inserted, insert_adapters
+from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
-from stream.models.modules.bottleneck import reduced
+from stream.models.modules.bottleneck import insert_adapters, reduced
 
 
 @dataclass
-class Pfeiffer(Inserted):
+class Pfeiffer(Learner):
     """Adapters of D / ``reduction`` units after every feed-forward sub-layer, and a head."""
 
     lr: float = 4e-3
     reduction: int = 16
     init_std: float = 0.02
 
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+
     def __post_init__(self) -> None:
-        """Refuse a reduction that is none."""
+        """Check the values. Raises UserError unless reduction >= 1."""
         super().__post_init__()
         require(self.reduction >= 1, f"learner.reduction must be at least 1, got {self.reduction}")
 
-    def insert(self, encoder: Encoder) -> None:
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Put an adapter into every feed-forward sub-layer."""
         architecture = reduced(encoder.width, self.reduction, self.init_std)
         insert_adapters(encoder, architecture, "pfeiffer", ("feedforward",))

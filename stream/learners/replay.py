@@ -1,6 +1,6 @@
-"""Multi-task replay: each step mixes remembered examples of earlier tasks into the new batch.
+"""Multi-task replay: each step mixes stored examples of earlier tasks into the new batch.
 
-Experience replay (Rolnick et al. 2019, arXiv 1811.11682) with one head a task; the loss is the
+Experience replay (Rolnick et al. 2019, arXiv 1811.11682) with one head per task; the loss is the
 mean over all examples of the step. Earlier tasks are drawn with probability proportional to
 N_i ** alpha, N_i the training rows of task i: alpha 0 ``uniform``, 1 ``proportional``, 1/2
 ``sqrt``; ``annealed`` falls with the epoch e of E, alpha = 1 - 0.8 (e - 1) / (E - 1) (Stickland &
@@ -8,7 +8,7 @@ Murray 2019, arXiv 1902.02671, section 3.2), here within each task of the stream
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +18,8 @@ from stream.data.batches import Batch
 from stream.data.mixture import Rehearsal, owners
 from stream.data.task import Task
 from stream.errors import choose
-from stream.learners._shared.remembering import Rehearsing
+from stream.learners._shared.replaying import Replaying
+from stream.learners.base import Tags
 from stream.learners.workload import Epoch
 from stream.models.losses import mixture_loss, summed_loss
 
@@ -26,31 +27,30 @@ SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
 
 
 @dataclass
-class Replay(Rehearsing):
-    """Train shared weights on new and remembered examples together."""
+class Replay(Replaying):
+    """Train shared weights on new and stored examples together."""
 
     sampling: str = "uniform"
 
-    cuda_graph_safe: ClassVar[bool] = True  # which tasks are remembered changes no shape
+    tags: ClassVar[Tags] = replace(Replaying.tags, cuda_graph_safe=True)
 
     def __post_init__(self) -> None:
-        """Refuse a way to draw that there is not."""
+        """Check the values. Raises UserError for an unknown way to draw."""
         super().__post_init__()
         choose("learner.sampling", self.sampling, SAMPLING)
 
     def begin_task(self, task: Task) -> None:
         """Note whose outputs stand where, once on the device."""
-        super().begin_task(task)
         self._owners = torch.from_numpy(owners(self.learned)).to(self.model.device)
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with examples of earlier tasks behind it."""
         weights = self._weights(epoch)
-        for batch in self._memory.mixed(task, epoch, self.pad_id, self.replayed, weights):
+        for batch in self.stored.mixed(task, epoch, self.pad_id, self.replayed, weights):
             yield Rehearsal.of(batch, self.learned)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the mean loss over new and remembered examples.
+        """Return the mean loss over new and stored examples.
 
         Heads whose tasks are not among a step's examples have gradients of 0 there.
         """

@@ -1,6 +1,6 @@
 """One set of Houlsby adapters trained through the whole stream: the control for isolation.
 
-It has what `adapter` has (Houlsby et al. 2019, arXiv 1902.00751) but for a copy a task: where it
+It has what `adapter` has (Houlsby et al. 2019, arXiv 1902.00751) but for a copy per task: where it
 forgets and `adapter` does not, the isolation is what removes forgetting, not the adapter. Called
 "AdapterCL without isolation" or sequential adapters elsewhere (Madotto et al. 2021, arXiv
 2012.15504, compare both).
@@ -21,7 +21,7 @@ class SharedAdapter(Sequential):
     part: str = "adapter"
 
     def __post_init__(self) -> None:
-        """Refuse to be `finetune`."""
+        """Check the values. Raises UserError for part=encoder, which is `finetune`."""
         super().__post_init__()
         same = "learner.part=encoder is what learner=finetune trains"
         require(self.part == "adapter", f"{same}; learner=shared_adapter trains adapters")

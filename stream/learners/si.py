@@ -4,11 +4,11 @@ While a task is learned, w_i += -g_i dx_i sums what each weight's movement took 
 the gradient of the task's loss alone. After the task, Omega_i += w_i / (D_i^2 + xi), D_i the whole
 movement, and later tasks pay strength sum_i Omega_i (x_i - x*_i)^2 from the newest x*. Deviations:
 w below 0 counts as 0, since a negative Omega would reward moving away; g is taken before the
-gradients are clipped. Heads are a task's own and outside the penalty.
+gradients are clipped. Heads belong to one task each and are outside the penalty.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -25,55 +25,41 @@ class Si(Penalized):
     strength: float = 1000.0
     xi: float = 0.1
 
+    ANCHOR: ClassVar[str] = "start"  # where a path starts is where the penalty is anchored
+
     def __post_init__(self) -> None:
-        """Refuse a division by 0."""
+        """Check the values. Raises UserError unless xi > 0."""
         super().__post_init__()
         require(self.xi > 0, f"learner.xi must be positive, got {self.xi}")
 
     def begin_task(self, task: Task) -> None:
         """Start a new path."""
-        super().begin_task(task)
         shared = self.shared_parameters()
-        self._start = {name: p.detach().clone() for name, p in shared.items()}
-        self._before = {name: p.detach().clone() for name, p in shared.items()}
+        self.penalty.begin(shared)
         self._path = {name: torch.zeros_like(p) for name, p in shared.items()}
+        self.fit_tensors.update({f"path.{name}": path for name, path in self._path.items()})
 
-    def after_backward(self) -> None:
-        """Note the task's gradient, then add the penalty's."""
+    def after_backward(self, batch: Batch) -> None:
+        """Note the task's gradient and where it was taken, then add the penalty's gradient."""
         shared = self.shared_parameters()
         self._gradient = {n: p.grad.clone() for n, p in shared.items() if p.grad is not None}
+        self._before = {name: shared[name].detach().clone() for name in self._gradient}
         if self.strength:
-            self._penalty.add_gradient(shared, 2 * self.strength)
+            self.penalty.add_gradient(shared, 2 * self.strength)
 
     def after_step(self, batch: Batch) -> None:
         """Go on along the path."""
-        del batch
+        shared = self.shared_parameters()
         with torch.no_grad():
-            for name, parameter in self.shared_parameters().items():
-                if name in self._gradient:
-                    moved = parameter - self._before[name]
-                    self._path[name].addcmul_(self._gradient[name], moved, value=-1)
-                    self._before[name].copy_(parameter)
+            for name, gradient in self._gradient.items():
+                moved = shared[name] - self._before[name]
+                self._path[name].addcmul_(gradient, moved, value=-1)
 
     def end_task(self, task: Task) -> None:
         """Turn the path into importance."""
-        super().end_task(task)
         shared = self.shared_parameters()
+        moved = {name: p.detach() - self.penalty.anchor(name) for name, p in shared.items()}
         importance = {
-            name: (self._path[name] / ((p.detach() - self._start[name]) ** 2 + self.xi)).clamp(0)
-            for name, p in shared.items()
+            name: (self._path[name] / (moved[name] ** 2 + self.xi)).clamp(0) for name in shared
         }
-        self._penalty.replace(shared, importance, decay=1.0)
-
-    def running_state(self) -> dict[str, torch.Tensor]:
-        """Return the path so far, and where it started."""
-        path = {f"path.{name}": tensor for name, tensor in self._path.items()}
-        return path | {f"start.{name}": tensor for name, tensor in self._start.items()}
-
-    def restore_running(self, running: Mapping[str, torch.Tensor]) -> None:
-        """Take the path; the weights stand at its end, the anchor at its start."""
-        for name, parameter in self.shared_parameters().items():
-            self._path[name] = running[f"path.{name}"]
-            self._start[name] = running[f"start.{name}"]
-            self._before[name] = parameter.detach().clone()
-        self._penalty.move_anchor({name: self._start[name] for name in self._penalty.anchor})
+        self.penalty.replace(shared, importance, decay=1.0)

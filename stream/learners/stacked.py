@@ -1,4 +1,4 @@
-"""Adapters stacked on a shared one below, isolated a task (MAD-X, Pfeiffer et al. 2020).
+"""Adapters stacked on a shared one below, isolated per task (MAD-X, Pfeiffer et al. 2020).
 
 arXiv 2005.00052, section 4.2: a task adapter reads the output of a language adapter below it, each
 added to what the feed-forward sub-layer adds. Deviation: a stream has no language adapter, so the
@@ -9,20 +9,21 @@ task trains an adapter on top of it. MAD-X's invertible adapters are for other v
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.learners._shared.grown import GrownAdapters
+from stream.learners._shared.composed import ComposedAdapters
+from stream.models.modules.active_tasks import Sources
 from stream.models.modules.composition import Composed
 from stream.models.modules.composition import Stacked as StackedAdapters
 
 
 @dataclass
-class Stacked(GrownAdapters):
+class Stacked(ComposedAdapters):
     """Train an adapter of D / ``reduction`` units on top of the first task's, and a head."""
 
     lr: float = 4e-3
 
     COMPOSED: ClassVar[type[Composed]] = StackedAdapters
 
-    def sources(self, task: str) -> list[str]:
+    def sources(self, task: str) -> Sources:
         """Return the first task and this one."""
-        names = super().sources(task)
-        return [names[0], task] if len(names) > 1 else names
+        names = super().sources(task).names
+        return Sources([names[0], task] if len(names) > 1 else names)

@@ -1,4 +1,4 @@
-"""The baseline without BERT: TF-IDF of word pieces and logistic regression, isolated a task.
+"""The baseline without BERT: TF-IDF of word pieces and logistic regression, isolated per task.
 
 It stands where the paper has its no-BERT AutoML (Houlsby et al. 2019, arXiv 1902.00751, section
 3.3, Table 2), and is far simpler. The terms are the encoder's own token ids, special ones too,
@@ -17,7 +17,8 @@ from scipy import sparse
 from stream.data.batches import Batch, evaluation_batches
 from stream.data.task import Task
 from stream.errors import require
-from stream.learners._shared.fitted import Fitted, Tensors
+from stream.learners._shared.fitted import Fitted
+from stream.learners.base import Tensors
 
 TOKEN_BITS = 24  # a term is one int64: token type, first token + 1 (0 where single), last token
 FIT_BATCH_TOKENS = 2**16
@@ -40,7 +41,7 @@ class TfIdf(Fitted):
     terms: int = 50_000
 
     def __post_init__(self) -> None:
-        """Refuse a penalty that is none, and no terms."""
+        """Check the values. Raises UserError unless penalty > 0 and terms >= 1."""
         super().__post_init__()
         require(self.penalty > 0, f"learner.penalty must be positive, got {self.penalty}")
         require(self.terms >= 1, f"learner.terms must be at least 1, got {self.terms}")
@@ -70,7 +71,6 @@ class TfIdf(Fitted):
         """Return coefficients times the normalized TF-IDF of each text, plus intercept."""
         from sklearn.preprocessing import normalize
 
-        del task
         counts = count(occurrences(batch), state["terms"].numpy())
         features = normalize(counts.multiply(state["idf"].numpy()).tocsr())
         scores = features @ state["coefficients"].numpy() + state["intercept"].numpy()

@@ -1,4 +1,4 @@
-"""Variable fine-tuning: the top k layers and a head, isolated a task.
+"""Variable fine-tuning: the top k layers and a head, isolated per task.
 
 Houlsby et al. 2019 (arXiv 1902.00751), section 3.3 (k in 1, 2, 3, 5, 7, 9, 11, 12 of BERT-base,
 chosen for each task) and figure 4. A task trains and owns its copy of the top ``layers``
@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.data.task import Task
 from stream.errors import require
-from stream.learners.base import Learner
-from stream.models.heads import TaskModel
+from stream.learners.base import Learner, Tags
+from stream.models.encoder import Encoder
 
 
 @dataclass
@@ -25,29 +24,26 @@ class TopK(Learner):
     head_lr: float | None = 2e-3
     layers: int = 1
 
-    parameter_isolation: ClassVar[bool] = True
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
 
     def __post_init__(self) -> None:
-        """Refuse to train no layer: that is `frozen`."""
+        """Check the values. Raises UserError unless layers >= 1 (without any it is `frozen`)."""
         super().__post_init__()
         require(self.layers >= 1, f"learner.layers must be at least 1, got {self.layers}")
 
     def trains(self, name: str) -> bool:
-        """The top layers, and the pooler above them."""
+        """Return true for the top layers, and the pooler above them."""
         return name in self._top or name.startswith("body.pooler.")
 
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Find the top layers.
 
         Raises:
             UserError: the encoder has fewer layers.
         """
-        count = len(model.encoder.layers())
+        count = len(encoder.layers())
         require(
             self.layers <= count,
             f"learner.layers must be at most {count}, all that there are; got {self.layers}",
         )
-        self._top = model.encoder.layer_names(count - self.layers)
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
+        self._top = encoder.layer_names(count - self.layers)

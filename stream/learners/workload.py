@@ -26,15 +26,28 @@ class Epoch:
 
 
 class Workload(NamedTuple):
-    """The work of learning one task, known before it starts; ``steps`` are those of all epochs."""
+    """The work of learning one task, known before it starts.
+
+    Attributes:
+        epochs: passes that the loop makes.
+        steps: of all epochs.
+        examples: of all epochs.
+        passes: how often the task's own training rows are read, where it is not ``epochs``.
+    """
 
     epochs: int
     steps: int
     examples: int
+    passes: int | None = None
 
     def twice(self) -> "Workload":
         """Return the work of two stages that are alike."""
         return Workload(2 * self.epochs, 2 * self.steps, 2 * self.examples)
+
+    @property
+    def own_passes(self) -> int:
+        """How often the task's own training rows are read."""
+        return self.epochs if self.passes is None else self.passes
 
 
 def planned_work(rows: int, training: TrainingConfig) -> Workload:

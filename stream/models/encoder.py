@@ -71,6 +71,8 @@ class Encoder(nn.Module):
         # transformers makes that mask from a number on the CPU, which no CUDA graph can hold.
         self._adds_mask = getattr(config, "_attn_implementation", None) == "eager"
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
+        self.prompt: nn.Module | None = None
+        self._prompt_length = 0
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
         pooler: Any = getattr(body, "pooler", None)
@@ -88,15 +90,63 @@ class Encoder(nn.Module):
     def states(self, batch: TokenBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
-        mask = self._added(batch.attention_mask) if self._adds_mask else batch.attention_mask
-        output = self.body(input_ids=batch.input_ids, attention_mask=mask, **types)
+        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask, **types}
+        if self.prompt is not None:
+            inputs = self._prompted(inputs)
+        if self._adds_mask:
+            inputs["attention_mask"] = self._added(inputs["attention_mask"])
+        output = self.body(**inputs)
         hidden = output.last_hidden_state
+        if self.prompt is not None:
+            hidden = torch.cat([hidden[:, :1], hidden[:, 1 + self._prompt_length :]], dim=1)
         if self.pooling == "pooler":
             return output.pooler_output, hidden
         if self.pooling == "cls":
             return hidden[:, 0], hidden
         mask = batch.attention_mask[..., None].to(hidden.dtype)
         return (hidden * mask).sum(1) / mask.sum(1), hidden
+
+    @property
+    def embedding_width(self) -> int:
+        """Width E of a token's embedding, which a soft prompt needs: ELECTRA's is not D."""
+        body: Any = self.body
+        return int(body.get_input_embeddings().embedding_dim)
+
+    def insert_prompt(self, prompt: nn.Module, length: int) -> None:
+        """Insert vectors behind the first token's embedding of every text.
+
+        All tokens keep their positions, and the heads see them alone; the prompt stands at the
+        first position, whose embedding is a constant that a trained prompt takes up.
+
+        Args:
+            prompt: a module that maps token embeddings [B, L, E] to the vectors [B, length, E].
+            length: how many they are.
+        """
+        self.prompt, self._prompt_length = prompt, length
+
+    def _prompted(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the inputs with the prompt's vectors in place of the token ids."""
+        assert self.prompt is not None
+        body: Any = self.body
+        embedded = body.get_input_embeddings()(inputs["input_ids"])
+        vectors = self.prompt(embedded)
+        first = getattr(body.embeddings.position_embeddings, "padding_idx", None)
+        start = 0 if first is None else first + 1
+        mask = inputs["attention_mask"]
+        positions = (mask.cumsum(1) - 1).clamp(min=0) + start
+
+        def widened(values: torch.Tensor, between: torch.Tensor) -> torch.Tensor:
+            return torch.cat([values[:, :1], between, values[:, 1:]], dim=1)
+
+        same = mask[:, :1].expand(-1, vectors.shape[1])
+        found = {
+            "inputs_embeds": widened(embedded, vectors),
+            "attention_mask": widened(mask, same),
+            "position_ids": widened(positions, torch.full_like(same, start)),
+        }
+        if "token_type_ids" in inputs:
+            found["token_type_ids"] = widened(inputs["token_type_ids"], torch.zeros_like(same))
+        return found
 
     def _added(self, mask: torch.Tensor) -> torch.Tensor:
         """Return what a mask [B, L] adds to the attention scores, [B, 1, 1, L]."""

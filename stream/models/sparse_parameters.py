@@ -1,4 +1,4 @@
-"""A bank that keeps a task's values as sparse differences from those that all tasks start with.
+"""What each task owns, kept as sparse differences from what all tasks start with.
 
 A difference is stored as flat places (int32 [n]) and values (float32 [n]) a tensor, and applied
 exactly: what is served is always first + difference, computed in this order.
@@ -12,18 +12,18 @@ from stream.models.task_parameters import TaskParameters, Tensors
 
 
 class SparseTaskParameters(TaskParameters):
-    """A `TaskParameters` whose private tensors are ``NAME.indices`` and ``NAME.values``."""
+    """A `TaskParameters` whose own tensors are ``NAME.indices`` and ``NAME.values``."""
 
     def store(self, task: str) -> None:
         """Keep the difference of the working copy, and serve exactly that."""
         assert self.active == task, f"{self.active} is being learned, not {task}"
         self._stored[task] = self._differences()
-        self._load(self._applied(self._stored[task]))
+        self._show(self._applied(self._stored[task]))
 
     def _differences(self) -> Tensors:
         """Return the working copy's difference; tensors without any are left out."""
         found = {}
-        for name, tensor in self._working.items():
+        for name, tensor in self.working.items():
             change = (tensor.detach() - self.first[name]).reshape(-1)
             places = change.nonzero()[:, 0]
             if len(places):
@@ -34,7 +34,7 @@ class SparseTaskParameters(TaskParameters):
     def _applied(self, differences: Mapping[str, torch.Tensor]) -> Tensors:
         """Return dense values: the first ones, and a difference."""
         values = dict(self.first)
-        for name in self._working:
+        for name in self.working:
             if f"{name}.indices" in differences:
                 places = differences[f"{name}.indices"].long()
                 dense = self.first[name].clone()
@@ -59,21 +59,21 @@ class SparseTaskParameters(TaskParameters):
         """Return the first values, which all differences are from."""
         return self.first.get(name, parameter)
 
-    def take(self, task: str, tensors: Mapping[str, torch.Tensor]) -> None:
+    def load(self, task: str, tensors: Mapping[str, torch.Tensor]) -> None:
         """Take the difference of a task that was learned before, and serve it.
 
         Raises:
             KeyError, ValueError: it is of other tensors, or of places that they do not have.
         """
-        device = next(iter(self._working.values())).device
+        device = next(iter(self.working.values())).device
         names = {name.rpartition(".")[0] for name in tensors}
-        odd = [n for n in sorted(names) if n not in self._working or f"{n}.values" not in tensors]
+        odd = [n for n in sorted(names) if n not in self.working or f"{n}.values" not in tensors]
         odd += [n for n in tensors if n.rpartition(".")[2] not in ("indices", "values")]
         if odd:
             raise KeyError(f"{len(odd)} names differ, the first is encoder.{odd[0]}")
         for name in names:
             places, values = tensors[f"{name}.indices"], tensors[f"{name}.values"]
-            size = self._working[name].numel()
+            size = self.working[name].numel()
             inside = not len(places) or (int(places.min()) >= 0 and int(places.max()) < size)
             if places.shape != values.shape or not inside:
                 raise ValueError(f"encoder.{name}: places and values do not fit {size} entries")

@@ -1,7 +1,7 @@
-"""Private tensors: what each task owns inside the one encoder that serves them all.
+"""The parameters that each task owns inside the one encoder that serves them all.
 
-The encoder has one working copy of every private tensor. A task's own values are copied into it
-to learn or serve that task, so a switch is a copy in place: no module is exchanged, and no pointer
+The encoder has one working copy of every such parameter. A task's own values are copied into it to
+learn or serve that task, so a switch is a copy in place: no module is exchanged, and no pointer
 changes.
 """
 
@@ -17,17 +17,18 @@ Tensors = dict[str, torch.Tensor]
 
 
 class TaskParameters:
-    """The private tensors of every task, by task and name.
+    """What every task owns of the encoder, by task and name.
 
     Attributes:
+        working: the working copy, by name.
         first: the values of the working copy before any task was learned.
         active: the task whose values are in the working copy.
     """
 
     def __init__(self, encoder: Encoder, names: Iterable[str]):
         wanted = set(names)
-        self._working = {n: p for n, p in encoder.named_parameters() if n in wanted}
-        missing = wanted - self._working.keys()
+        self.working = {n: p for n, p in encoder.named_parameters() if n in wanted}
+        missing = wanted - self.working.keys()
         assert not missing, f"no such parameters: {sorted(missing)}"
         self._stored: dict[str, Tensors] = {}
         self.first = self._copy()
@@ -35,15 +36,15 @@ class TaskParameters:
 
     def _copy(self) -> Tensors:
         """Copy the working tensors."""
-        return {name: tensor.detach().clone() for name, tensor in self._working.items()}
+        return {name: tensor.detach().clone() for name, tensor in self.working.items()}
 
-    def _load(self, values: Tensors) -> None:
+    def _show(self, values: Tensors) -> None:
         """Copy values into the working tensors, in place."""
-        copy_all(list(self._working.values()), [values[name] for name in self._working])
+        copy_all(list(self.working.values()), [values[name] for name in self.working])
 
     def start(self, task: str, values: Tensors) -> None:
         """Give ``task`` the working copy, with these values."""
-        self._load(values)
+        self._show(values)
         self.active = task
 
     def store(self, task: str) -> None:
@@ -56,25 +57,25 @@ class TaskParameters:
         return self.tensors(task)
 
     def tensors(self, task: str) -> Tensors | None:
-        """Return the private tensors of ``task``; None if it was never started."""
+        """Return the own tensors of ``task``; None if it was never started."""
         if task in self._stored:
             return self._stored[task]
-        return dict(self._working) if task == self.active else None
+        return dict(self.working) if task == self.active else None
 
     def base(self, name: str, parameter: torch.Tensor) -> torch.Tensor:
         """Return what tasks share of the encoder's parameter ``name``."""
         return parameter
 
-    def take(self, task: str, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Take the private tensors of a task that was learned before, and serve it.
+    def load(self, task: str, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Take the own tensors of a task that was learned before, and serve it.
 
         Raises:
             KeyError, ValueError: a tensor is missing or has another shape.
         """
-        if self._working.keys() != tensors.keys():
-            odd = sorted(self._working.keys() ^ tensors.keys())
+        if self.working.keys() != tensors.keys():
+            odd = sorted(self.working.keys() ^ tensors.keys())
             raise KeyError(f"{len(odd)} names differ, the first is encoder.{odd[0]}")
-        for name, tensor in self._working.items():
+        for name, tensor in self.working.items():
             if tensor.shape != tensors[name].shape:
                 shapes = tuple(tensors[name].shape), tuple(tensor.shape)
                 raise ValueError(f"encoder.{name} has shape {shapes[0]}, expected {shapes[1]}")
@@ -85,8 +86,22 @@ class TaskParameters:
     def holding(self, values: Tensors) -> Iterator[None]:
         """Put values into the working copy inside the block; afterwards it is as it was."""
         before = self._copy()
-        self._load(values)
+        self._show(values)
         try:
             yield
         finally:
-            self._load(before)
+            self._show(before)
+
+
+def copy_named(stored: Mapping[str, torch.Tensor], into: Mapping[str, torch.Tensor]) -> None:
+    """Copy stored tensors into those of the same names, in place.
+
+    Raises:
+        ValueError: a tensor of another shape.
+    """
+    with torch.no_grad():
+        for name, tensor in into.items():
+            if tensor.shape != stored[name].shape:
+                shapes = tuple(stored[name].shape), tuple(tensor.shape)
+                raise ValueError(f"{name} has shape {shapes[0]}, expected {shapes[1]}")
+            tensor.copy_(stored[name])

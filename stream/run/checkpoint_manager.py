@@ -71,7 +71,7 @@ class CheckpointManager:
             return
         learner = self.parts.learner
         groups = {
-            name: learner.owned_state(task.name)
+            name: learner.task_state(task.name)
             for task in learner.learned
             if (name := group_of(task)) not in self._stored
         }
@@ -81,7 +81,7 @@ class CheckpointManager:
             groups["training"] = training.tensors
             state["training"] = {"task": index, **training.numbers()}
         written = self._store.write(groups, state, unchanged=self._stored)
-        if learner.parameter_isolation:
+        if learner.tags.parameter_isolation:
             self._stored = {n: d for n, d in written.items() if n.startswith("task/")}
 
     def added_tasks(self) -> list[Task]:
@@ -114,7 +114,7 @@ class CheckpointManager:
         load_tasks(self._store, found, self.parts, done)
         # Tasks that were added had theirs first, for their baseline.
         self.parts.learner.model.sort_heads([task.name for task in self.parts.tasks])
-        if self.parts.learner.parameter_isolation:
+        if self.parts.learner.tags.parameter_isolation:
             self._stored = {n: d for n, d in found.groups.items() if n.startswith("task/")}
         training = found.state["training"]
         if training is None:
@@ -168,10 +168,10 @@ def load_tasks(
                 raise UserError(f"task {task.name!r} was not learned in this run")
             owned = store.load(checkpoint, group_of(task))
             if serve_only:
-                learner.adopt(task, owned)
+                learner.load_task_state(task, owned, serve_only=True)
             else:
-                learner.restore(task, owned)
-        learner.restore_shared(parts.tasks, store.load(checkpoint, "shared"))
+                learner.load_task_state(task, owned)
+        learner.load_shared_state(store.load(checkpoint, "shared"))
     except BrokenCheckpointError as error:
         raise UserError(first_line(error)) from error
     except (KeyError, ValueError) as error:

@@ -61,17 +61,17 @@ def export_task(run: Path, task: str, out: Path) -> dict[str, Any]:
         raise unknown("learned task", task, served.tasks)
     learner = served.parts.learner
     require(
-        learner.parameter_isolation,
+        learner.tags.parameter_isolation,
         f"learner {learner.name} serves {task!r} with weights that later tasks change too; only "
         "learners whose tasks own what they change can hand one over",
     )
     require(
-        not learner.reads_past_tasks,
+        not learner.tags.reads_past_tasks,
         f"learner {learner.name} serves {task!r} with what earlier tasks left too; it cannot be "
         "handed over alone",
     )
     require(not out.exists(), f"{out} exists; choose another --out")
-    owned = learner.owned_state(task)
+    owned = learner.task_state(task)
     tensors = {exported_name(n, task): t.detach().cpu().contiguous() for n, t in owned.items()}
     data = save(tensors)
     with understood(run / FILE_NAME):
@@ -121,7 +121,7 @@ def _facts(run: Path, served: ServedTasks, task: str) -> dict[str, Any]:
 
 def _encoder_digest(learner: Learner, task: str) -> str:
     """Return a digest of the encoder's weights that serve the task and are not its own."""
-    owned = learner.owned_state(task)
+    owned = learner.task_state(task)
     state = learner.served_state(task)
     shared = {n: t for n, t in state.items() if n.startswith("encoder.") and n not in owned}
     return Fingerprinter().of(shared)
@@ -186,7 +186,8 @@ def _adopt(parts: Parts, task: Task, tensors: Mapping[str, torch.Tensor]) -> Non
     names += [f"heads.{task.name}.{part}" for part in ("weight", "bias")]
     inside = {exported_name(name, task.name): name for name in names}
     try:
-        parts.learner.adopt(task, {inside.get(n, n): tensor for n, tensor in tensors.items()})
+        named = {inside.get(n, n): tensor for n, tensor in tensors.items()}
+        parts.learner.load_task_state(task, named, serve_only=True)
     except (KeyError, ValueError) as error:
         raise UserError(f"the export does not fit its learner: {first_line(error)}") from error
 

@@ -87,7 +87,7 @@ class Record:
             "baseline": self.baseline,
             "metrics": self._metrics(),
             "memory": {
-                "promised": self.config.learner.parameter_isolation,
+                "promised": self.config.learner.tags.parameter_isolation,
                 "tasks_checked": checked,
                 "tasks_identical": identical,
             },

@@ -80,7 +80,7 @@ def reopen(
     tasks = [task for task in parts.tasks if task.name in names]
     last = max(order.index(name) for name in names) + 1
     needed = (
-        parts.tasks[:last] if parts.learner.reads_past_tasks else tasks
+        parts.tasks[:last] if parts.learner.tags.reads_past_tasks else tasks
     )  # what they were built on
     load_tasks(*_served_checkpoint(folder, parts), parts, needed)
     return LoadedRun(results, config, parts, tasks)
@@ -97,7 +97,7 @@ def _served_checkpoint(folder: Path, parts: Parts) -> tuple[CheckpointStore, Che
     found = store.latest()
     if found is None:
         raise UserError(f"{folder} has no checkpoint: the run kept none")
-    halfway = is_halfway(found, parameter_isolation=parts.learner.parameter_isolation)
+    halfway = is_halfway(found, parameter_isolation=parts.learner.tags.parameter_isolation)
     require(
         not halfway,
         f"{folder} was stopped while its {parts.learner.name} learned a task, and what serves the "

@@ -89,7 +89,8 @@ def resumed_config(folder: Path, asked: RunConfig, given: Iterable[str]) -> RunC
     )
     learner = config.learner
     require(
-        not (longer and learner.is_multitask), f"learner {learner.name} cannot go on: it sees all"
+        not (longer and learner.tags.is_multitask),
+        f"learner {learner.name} cannot go on: it sees all",
     )
     return config
 

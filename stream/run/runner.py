@@ -190,7 +190,7 @@ class _Stream:
             spent, size = meter.total, training.batch_size
             # What was learned without a step (joint training's later tasks) has no pass to count.
             one_pass = count_pass(self._learner, task, size, self._device) if spent else 0
-            flops.add(spent, one_pass, self._learner.passes(task, training))
+            flops.add(spent, one_pass, self._learner.workload(task, training).own_passes)
         self._record.losses[task.name] = report.losses
         timing = self._record.timing
         timing.train_s.append(report.seconds)
@@ -234,7 +234,7 @@ class _Stream:
     def account(self, index: int) -> None:
         """Write the ledger row, and check that isolated learners kept earlier tasks untouched."""
         tasks = self._record.tasks[: index + 1]
-        buffer = self._learner.buffer()
+        buffer = self._learner.buffer
         self._record.ledger.add(
             tasks[index].name,
             self._learner.num_trained(tasks[index]),
@@ -244,7 +244,7 @@ class _Stream:
         for task in tasks:
             now = self._fingerprint(task)
             before = self._record.fingerprints.get(task.name, now)
-            if self._learner.parameter_isolation and now != before:
+            if self._learner.tags.parameter_isolation and now != before:
                 raise IsolationError(
                     f"{self._learner.name} promises perfect memory, but learning "
                     f"{tasks[index].name!r} changed what serves {task.name!r}"

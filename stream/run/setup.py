@@ -63,7 +63,7 @@ def assemble(
     precision = pick_precision(config.backbone.precision, device)
     model = TaskModel(encoder.to(device), config.seed, precision=precision)
     learner: Learner = config.learner
-    learner.begin_stream(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
+    learner.attach(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
     return Parts(tasks, leaks, learner, ledger, device, text_encoder)
 
 

@@ -124,7 +124,7 @@ def _state_checks(
     parameters, size = count_stored(learner.stored_states(tasks))
     yield Check("stored parameters", f"{row['stored_parameters']:,}", f"{parameters:,}")
     yield Check("stored bytes", f"{row['stored_bytes']:,}", f"{size:,}")
-    buffer = learner.buffer()
+    buffer = learner.buffer
     examples = buffer.examples if buffer is not None else 0
     yield Check("remembered examples", f"{row['buffer_examples']:,}", f"{examples:,}")
     fingerprinter = Fingerprinter()

@@ -10,7 +10,7 @@ pointer changes.
 import logging
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,26 +18,17 @@ from torch import nn
 from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.errors import first_line, require
+from stream.learners.base import Learner
 from stream.models.bf16 import copy_all
-from stream.models.heads import Head, TaskModel
-from stream.training.schedule import Optimized, optimizer_for
+from stream.models.heads import Head
+from stream.training.capture_guard import CaptureGuard, agree
+from stream.training.schedule import optimizer_for
 
 LOG = logging.getLogger(__name__)
 WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # tokens; a GPU hardly feels the difference
 
 Compute = Callable[[Batch], torch.Tensor]
 Shape = tuple[Any, ...]
-
-
-class Steps(Optimized, Protocol):
-    """What an engine asks of a learner."""
-
-    cuda_graph_safe: ClassVar[bool]
-
-    @property
-    def model(self) -> TaskModel: ...  # noqa: D102
-    @property
-    def plain_steps(self) -> bool: ...  # noqa: D102
 
 
 class Eager:
@@ -49,7 +40,7 @@ class Eager:
     def __str__(self) -> str:
         return f"eager ({self._why})" if self._why else "eager"
 
-    def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
+    def begin(self, learner: Learner, task: Task, weight_decay: float) -> torch.optim.AdamW:
         """Return the optimizer with which ``learner`` learns ``task``."""
         del task
         learner.model.sync_bf16_copy()
@@ -59,7 +50,7 @@ class Eager:
         """Execute one step; return its loss, a scalar."""
         return compute(batch)
 
-    def end(self, learner: Steps, task: Task) -> None:
+    def end(self, learner: Learner, task: Task) -> None:
         """Leave nothing of this engine in the model."""
 
 
@@ -67,8 +58,10 @@ class Captured:
     """One CUDA graph a shape of the batch, replayed.
 
     In bf16 batches are padded to few widths, and the smaller ones at the end of an epoch to whole
-    ones. In float32 these are executed eagerly, and so are those with remembered rows. A step that
-    no graph can hold (a copy from the CPU in it, say) is executed eagerly from then on.
+    ones. In float32 these are executed eagerly, and so are those with stored examples. A step that
+    no graph can hold (a copy from the CPU in it, say) is executed eagerly from then on. So is one
+    whose loss the method changed and reads in Python what changes (`CaptureGuard`), or whose first
+    replay gives another loss than executing it.
     """
 
     def __init__(self, batch_size: int) -> None:
@@ -82,14 +75,18 @@ class Captured:
         self._heads: dict[Shape, Head] = {}
         self._warm: set[Shape] = set()
         self._refused = ""
+        self._guard: CaptureGuard | None = None
 
     def __str__(self) -> str:
-        return "captured (one CUDA graph a shape of the batch)"
+        return "captured (one CUDA graph per shape of the batch)"
 
-    def begin(self, learner: Steps, task: Task, weight_decay: float) -> torch.optim.AdamW:
+    def begin(self, learner: Learner, task: Task, weight_decay: float) -> torch.optim.AdamW:
         """Return an optimizer whose tensors are those of earlier tasks, as good as new."""
-        self._model = learner.model
-        if not learner.plain_steps:  # what hooks read may be elsewhere now
+        self._model, self._learner = learner.model, learner
+        changed = learner.overrides("loss") or learner.overrides("after_backward")
+        checks = changed and not learner.tags.cuda_graph_safe
+        self._guard = CaptureGuard(learner) if checks else None
+        if changed or learner.has_task_modules:  # what a step reads may be elsewhere now
             self._graphs.clear()
             self._pool = torch.cuda.graph_pool_handle()  # one without graphs cannot be used again
         self._lend_head(task)
@@ -137,15 +134,60 @@ class Captured:
         if sizes is None:
             return compute(batch)
         head = self._model.heads[batch.parts[0].task.name]
-        shape = (sizes, id(head), *map(id, self._trained))
-        if shape not in self._graphs:
-            blocks = zip(batch.blocks, sizes, strict=True)
-            inputs = batch.of_blocks(block.padded(*size) for block, size in blocks)
-            graph = self._capture(compute, inputs, sizes)
-            if graph is None:
-                return compute(batch)
-            self._graphs[shape] = graph
-        return self._graphs[shape].replay(batch)
+        read = self._learner.active.sources if self._learner.has_task_modules else None
+        shape = (sizes, id(head), read, *map(id, self._trained))
+        state = () if self._guard is None else self._guard.state()
+        graph = self._graphs.get((shape, state))
+        if graph is not None:
+            return graph.replay(batch)
+        blocks = zip(batch.blocks, sizes, strict=True)
+        inputs = batch.of_blocks(block.padded(*size) for block, size in blocks)
+        graph = self._capture(compute, inputs, sizes)
+        if graph is None:
+            return compute(batch)
+        if self._guard is None:
+            self._graphs[shape, state] = graph
+            return graph.replay(batch)
+        loss = self._compared(graph, compute, batch)
+        self._refused = self._refused or self._why_not(shape, state)
+        if self._refused:
+            self._say_refused()
+        self._graphs[shape, state] = graph
+        return loss
+
+    def _why_not(self, shape: Shape, state: tuple[tuple[str, Any], ...]) -> str:
+        """Return why a guarded step must not be replayed; empty where it may."""
+        assert self._guard is not None
+        name = self._learner.name
+        now = dict(self._guard.state())
+        written = [key for key, value in state if now.get(key) != value]
+        written += [key for key in now if key not in dict(state)]
+        if written:
+            return f"the loss of learner {name} changes its attribute {written[0]!r}"
+        changing = self._guard.too_many(shape, state)
+        return f"learner {name} changes {changing} from step to step" if changing else ""
+
+    def _say_refused(self) -> None:
+        """Say once why steps are executed eagerly."""
+        LOG.warning("steps are executed eagerly from here: %s", self._refused)
+
+    def _compared(self, graph: "_Graph", compute: Compute, batch: Batch) -> torch.Tensor:
+        """Replay a step, take it back, execute it; note whether both gave the same loss."""
+        random = torch.cuda.get_rng_state()
+        learned = self._learned()
+        before = [tensor.detach().clone() for tensor in learned]
+        replayed = graph.replay(batch)
+        copy_all(learned, before)
+        torch.cuda.set_rng_state(random)
+        loss = compute(graph.inputs)
+        if not agree(replayed, loss):
+            self._refused = f"a replayed loss of learner {self._learner.name} differs"
+        return loss
+
+    def _learned(self) -> list[torch.Tensor]:
+        """Return all that a step changes."""
+        states = (self._optimizer.state[parameter].values() for parameter in self._trained)
+        return [*self._trained, *chain.from_iterable(states)]
 
     def _sizes(self, batch: Batch) -> tuple[tuple[int, int], ...] | None:
         """Return the rows and tokens to which each block is padded; None where it is not captured.
@@ -181,7 +223,7 @@ class Captured:
                 loss = compute(inputs)
             except RuntimeError as error:
                 self._refused = first_line(error)
-                LOG.warning("steps are executed eagerly from here: %s", self._refused)
+                self._say_refused()
                 loss = None
             graph.capture_end()
         torch.cuda.current_stream().wait_stream(self._stream)
@@ -189,8 +231,7 @@ class Captured:
 
     def _warm_up(self, compute: Compute, batch: Batch) -> None:
         """Execute the step once, for whatever libraries do at first, and take it back."""
-        states = (self._optimizer.state[parameter].values() for parameter in self._trained)
-        learned = [*self._trained, *chain.from_iterable(states)]
+        learned = self._learned()
         before = [tensor.detach().clone() for tensor in learned]
         random = torch.cuda.get_rng_state()
         with torch.cuda.stream(self._stream):
@@ -199,7 +240,7 @@ class Captured:
         torch.cuda.synchronize()
         torch.cuda.set_rng_state(random)
 
-    def end(self, learner: Steps, task: Task) -> None:
+    def end(self, learner: Learner, task: Task) -> None:
         """Give the task a head of its own, with the learned values."""
         shared = self._model.head(task.name)
         own = Head(shared.in_features, shared.outputs).to(self._model.device)
@@ -213,12 +254,12 @@ class _Graph:
 
     def __init__(self, graph: torch.cuda.CUDAGraph, inputs: Batch, loss: torch.Tensor):
         self._graph = graph
-        self._inputs = inputs
+        self.inputs = inputs
         self._loss = loss
 
     def replay(self, batch: Batch) -> torch.Tensor:
         """Execute the step on a batch that has at most as many rows and tokens."""
-        for mine, theirs in zip(self._inputs.blocks, batch.blocks, strict=True):
+        for mine, theirs in zip(self.inputs.blocks, batch.blocks, strict=True):
             mine.take(theirs)
         self._graph.replay()
         return self._loss.clone()
@@ -228,7 +269,7 @@ Engine = Eager | Captured
 
 
 def pick_engine(
-    wanted: str, learner: Steps, device: torch.device, batch_size: int, *, counting: bool
+    wanted: str, learner: Learner, device: torch.device, batch_size: int, *, counting: bool
 ) -> Engine:
     """Return the engine: ``auto`` captures where it can.
 
@@ -245,8 +286,12 @@ def pick_engine(
     why = ""
     if device.type != "cuda":
         why = "graphs need a CUDA device"
-    elif not (learner.plain_steps or learner.cuda_graph_safe):
-        why = "the learner changes the step by hooks of its own"
+    elif not learner.tags.uses_encoder:
+        why = "the learner has no training steps"
+    elif learner.tags.cuda_graph_safe is False:
+        why = "the learner's tags say that its steps cannot be captured"
+    elif learner.overrides("after_backward") and not learner.tags.cuda_graph_safe:
+        why = "the learner changes gradients, and its tags do not say cuda_graph_safe=True"
     elif counting:
         why = "operations are counted"
     require(wanted != "captured" or not why, f"training.engine=captured cannot be: {why}")

@@ -2,11 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import ClassVar, Protocol
 
 import torch
 
@@ -14,16 +13,16 @@ from stream.config.run import TrainingConfig
 from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.errors import TrainingDivergedError
-from stream.learners.workload import Epoch, Workload
-from stream.models.heads import TaskModel
+from stream.learners.base import Learner
+from stream.learners.workload import Epoch
 from stream.training.flops import FlopMeter
 from stream.training.schedule import warmup_then_linear
 from stream.training.snapshot import (
     FitSnapshot,
     capture,
+    learner_state,
     load_randomness,
     load_tensors,
-    running_of,
 )
 
 CUDA_CHECK_STEPS = 25  # reading a loss waits for the GPU, so there they are read in groups
@@ -56,37 +55,12 @@ class Step:
     save: Callable[[], FitSnapshot]
 
 
-class Trainable(Protocol):
-    """What the loop asks of a learner; the hooks are described in `stream.learners.base`."""
-
-    lr: float
-    head_lr: float | None
-    cuda_graph_safe: ClassVar[bool]
-    seed: int
-
-    @property
-    def model(self) -> TaskModel: ...  # noqa: D102
-    @property
-    def plain_steps(self) -> bool: ...  # noqa: D102
-
-    def workload(self, task: Task, training: TrainingConfig) -> Workload: ...  # noqa: D102
-    def begin_task(self, task: Task) -> None: ...  # noqa: D102
-    def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]: ...  # noqa: D102
-    def loss(self, batch: Batch) -> torch.Tensor: ...  # noqa: D102
-    def after_backward(self) -> None: ...  # noqa: D102
-    def after_step(self, batch: Batch) -> None: ...  # noqa: D102
-    def end_task(self, task: Task) -> None: ...  # noqa: D102
-    def trained_parameters(self) -> Mapping[str, torch.nn.Parameter]: ...  # noqa: D102
-    def running_state(self) -> Mapping[str, torch.Tensor]: ...  # noqa: D102
-    def restore_running(self, running: Mapping[str, torch.Tensor]) -> None: ...  # noqa: D102
-
-
 class FitState:
     """What the loop keeps while one task is learned, from the start or from where it stood."""
 
     def __init__(
         self,
-        learner: Trainable,
+        learner: Learner,
         task: Task,
         training: TrainingConfig,
         optimizer: torch.optim.AdamW,
@@ -106,7 +80,7 @@ class FitState:
         self._resumes = resumed is not None
         if resumed is not None:
             load_tensors(resumed.tensors, self._parameters, self.optimizer)
-            learner.restore_running(running_of(resumed.tensors, self._device))
+            learner.load_fit_state(learner_state(resumed.tensors))
             if meter is not None:
                 meter.total = resumed.flops
         self._losses = _LossLog(task.name, self._device, self._state.losses)
@@ -177,7 +151,7 @@ class FitState:
             flops=0 if self._meter is None else self._meter.total,
             losses=list(self._losses.values),
             tensors=capture(
-                self._parameters, self.optimizer, self._device, self._learner.running_state()
+                self._parameters, self.optimizer, self._device, self._learner.fit_state()
             ),
         )
 

@@ -7,28 +7,18 @@ backward pass of a frozen encoder is cheaper. A multiplication and an addition c
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
-from stream.models.heads import TaskModel
+from stream.learners.base import Learner
 from stream.models.losses import batch_loss
 from stream.seeding import kept_randomness
 
 Shape = tuple[tuple[tuple[str, int, int], ...], tuple[tuple[int, int], ...], tuple[bool, ...]]
-
-
-class Learning(Protocol):
-    """What is counted of a learner."""
-
-    seed: int
-    pad_id: int
-
-    @property
-    def model(self) -> TaskModel: ...  # noqa: D102
 
 
 class FlopMeter:
@@ -62,7 +52,7 @@ class FlopMeter:
         self.total += counter.get_total_flops()
 
 
-def count_pass(learner: Learning, task: Task, batch_size: int, device: torch.device) -> int:
+def count_pass(learner: Learner, task: Task, batch_size: int, device: torch.device) -> int:
     """Return the operations of one forward and backward pass over the training rows of ``task``.
 
     Without whatever else a method mixes into its batches; learns nothing.

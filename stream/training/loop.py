@@ -8,15 +8,16 @@ import torch
 from stream.config.run import TrainingConfig
 from stream.data.batches import Batch
 from stream.data.task import Task
+from stream.learners.base import Learner
 from stream.seeding import torch_randomness
 from stream.training.engine import Eager, Engine
-from stream.training.fit_state import FitReport, FitState, Step, Trainable
+from stream.training.fit_state import FitReport, FitState, Step
 from stream.training.flops import FlopMeter
 from stream.training.snapshot import FitSnapshot
 
 
 def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
-    learner: Trainable,
+    learner: Learner,
     task: Task,
     training: TrainingConfig,
     on_step: Callable[[Step], None] = lambda step: None,
@@ -39,34 +40,34 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
     Raises:
         TrainingDivergedError: a loss that is not finite.
     """
-    learner.begin_task(task)
+    learner.start(task)
     learner.model.train()
     device, engine = learner.model.device, engine or Eager()
     optimizer = engine.begin(learner, task, training.weight_decay)
-    attempt = FitState(learner, task, training, optimizer, meter, resumed)
+    state = FitState(learner, task, training, optimizer, meter, resumed)
 
     def learn(batch: Batch) -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
         with learner.model.computing():
             loss = learner.loss(batch)
             loss.backward()
-        learner.after_backward()
-        attempt.clip_gradients()
+        learner.after_backward(batch)
+        state.clip_gradients()
         optimizer.step()
         return loss.detach()
 
-    for epoch in attempt.epochs():
+    for epoch in state.epochs():
         with torch_randomness(learner.seed, "dropout", task.name, epoch.index):
-            for host_batch in attempt.batches(epoch):
+            for host_batch in state.batches(epoch):
                 batch = host_batch.to(device)
-                attempt.set_learning_rate()
+                state.set_learning_rate()
                 with meter.counting(batch) if meter is not None else nullcontext():
                     loss = engine.step(learn, batch)
-                attempt.note(loss, batch)
+                state.note(loss, batch)
                 learner.after_step(batch)
-                with attempt.paused():
-                    on_step(attempt.progress(len(batch)))
+                with state.paused():
+                    on_step(state.progress(len(batch)))
     engine.end(learner, task)
     with meter.everything() if meter is not None else nullcontext():
-        learner.end_task(task)
-    return attempt.report()
+        learner.finish(task)
+    return state.report()

@@ -1,18 +1,8 @@
 """The optimizer and the learning rate over the steps of a task (Houlsby et al. 2019)."""
 
-from collections.abc import Mapping
-from typing import Protocol
-
 import torch
 
-
-class Optimized(Protocol):
-    """What the optimizer asks of a learner."""
-
-    lr: float
-    head_lr: float | None
-
-    def trained_parameters(self) -> Mapping[str, torch.nn.Parameter]: ...  # noqa: D102
+from stream.learners.base import Learner
 
 
 def warmup_then_linear(step: int, steps: int, warmup: float) -> float:
@@ -28,7 +18,7 @@ def warmup_then_linear(step: int, steps: int, warmup: float) -> float:
 
 
 def optimizer_for(
-    learner: Optimized, weight_decay: float, *, capturable: bool = False
+    learner: Learner, weight_decay: float, *, capturable: bool = False
 ) -> torch.optim.AdamW:
     """Return AdamW over what the learner trains; heads may have a learning rate of their own.
 

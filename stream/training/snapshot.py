@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 Tensors = dict[str, torch.Tensor]
-RUNNING = "learner."
+LEARNER = "learner."
 
 
 @dataclass
@@ -41,10 +41,17 @@ def capture(
     parameters: Mapping[str, torch.nn.Parameter],
     optimizer: torch.optim.Optimizer,
     device: torch.device,
-    running: Mapping[str, torch.Tensor],
+    learner: Mapping[str, torch.Tensor],
 ) -> Tensors:
-    """Copy what a step may have changed: parameters, moments, ``running`` and random streams."""
-    tensors = {f"{RUNNING}{name}": tensor for name, tensor in running.items()}
+    """Copy what a step may have changed.
+
+    Args:
+        parameters: what is trained, by name.
+        optimizer: whose moments they have.
+        device: where they are.
+        learner: the learner's own state, by name.
+    """
+    tensors = {f"{LEARNER}{name}": tensor for name, tensor in learner.items()}
     for name, parameter in parameters.items():
         tensors[f"parameter.{name}"] = parameter
         for key, value in optimizer.state[parameter].items():
@@ -86,12 +93,12 @@ def _put(name: str, stored: torch.Tensor, into: torch.Tensor) -> None:
     into.copy_(stored)
 
 
-def running_of(tensors: Mapping[str, torch.Tensor], device: torch.device) -> Tensors:
-    """Return the learner's running state among captured tensors."""
+def learner_state(tensors: Mapping[str, torch.Tensor]) -> Tensors:
+    """Return the learner's own state (`Learner.fit_state`) among captured tensors."""
     return {
-        name.removeprefix(RUNNING): tensor.to(device)
+        name.removeprefix(LEARNER): tensor
         for name, tensor in tensors.items()
-        if name.startswith(RUNNING)
+        if name.startswith(LEARNER)
     }
 
 

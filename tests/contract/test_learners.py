@@ -20,12 +20,12 @@ from tests.conftest import CPU, SHORT, made_task, tiny_encoder
 
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
 ISOLATED = pytest.mark.parametrize(
-    "name", sorted(n for n in LEARNERS if LEARNERS[n].parameter_isolation)
+    "name", sorted(n for n in LEARNERS if LEARNERS[n].tags.parameter_isolation)
 )
 SHARED = pytest.mark.parametrize(
     "name",
     sorted(
-        n for n, kind in LEARNERS.items() if not kind.parameter_isolation and not kind.is_multitask
+        n for n, kind in LEARNERS.items() if not kind.tags.parameter_isolation and not kind.tags.is_multitask
     ),
 )
 
@@ -56,7 +56,7 @@ def test_repeats_bit_for_bit_and_differs_with_another_seed(
     other.run()
     assert first.last_digests() == again.last_digests()
     differs = [other.last_digests()[t] != d for t, d in first.last_digests().items()]
-    assert differs == [LEARNERS[name].seeded] * 3
+    assert differs == [LEARNERS[name].tags.seeded] * 3
 
 
 @EVERY
@@ -74,7 +74,7 @@ def test_a_task_may_have_any_name(name: str, stream: Callable) -> None:
         counted.append([run.learner.num_trained(task) for task in run.tasks[-1:]])
         trained = run.learner.trained_parameters()
         counted[-1].append(sum(p.numel() for p in trained.values()))
-        if LEARNERS[name].parameter_isolation:
+        if LEARNERS[name].tags.parameter_isolation:
             assert run.matrix.memory() == (2, 2)
     if name not in ("lt_sft", "diff_pruning"):  # which entries of all are theirs is learned
         assert counted[0] == counted[1]
@@ -86,7 +86,7 @@ def test_evaluation_changes_no_parameter_and_no_requires_grad(
 ) -> None:
     run = stream(LEARNERS[name](), three_tasks)
     run.learn(0)
-    run.learner.begin_task(three_tasks[1])  # in the middle of the second task
+    run.learner.start(three_tasks[1])  # in the middle of the second task
     before = snapshot(dict(run.model.named_parameters()))
     trained = set(run.learner.trained_parameters())
     cells = [run.evaluate(task) for task in three_tasks for _ in range(2)]
@@ -107,7 +107,7 @@ def test_learns_what_it_trains_and_nothing_else(
     dense = {name: 1.0 for name in ("fraction", "sparsity") if name in fields}
     run = stream(kind(**dense), three_tasks)
     run.learn(0)
-    run.learner.begin_task(three_tasks[1])
+    run.learner.start(three_tasks[1])
     trained = set(run.learner.trained_parameters())
     before = snapshot(dict(run.model.named_parameters()))
     run.learn(1)
@@ -164,7 +164,7 @@ def test_what_can_be_captured_has_a_head(
 ) -> None:
     """The captured engine lends it another one while it learns."""
     run = stream(LEARNERS[name](), three_tasks)
-    run.learner.begin_task(three_tasks[0])
+    run.learner.start(three_tasks[0])
     captured = run.learner.plain_steps or run.learner.cuda_graph_safe
     assert not captured or "a" in run.model.heads
 
@@ -176,7 +176,7 @@ def test_works_as_much_as_it_says(name: str, stream: Callable, three_tasks: list
     planned = [run.learner.workload(task, SHORT) for task in three_tasks]
     reports = [fit(run.learner, task, SHORT) for task in three_tasks]
     assert [r.steps for r in reports] == [p.steps for p in planned]
-    remembers = run.learner.buffer() is not None  # remembered rows come on top
+    remembers = run.learner.buffer is not None  # remembered rows come on top
     assert all(
         r.examples >= p.examples if remembers else r.examples == p.examples
         for r, p in zip(reports, planned, strict=True)
@@ -197,7 +197,7 @@ def test_reads_the_training_split_only(
     run = stream(LEARNERS[name](), three_tasks)
     monkeypatch.setattr(Task, "split", spy)
     fit(run.learner, three_tasks[0], SHORT)
-    names = {"a", "b", "c"} if LEARNERS[name].is_multitask else {"a"}
+    names = {"a", "b", "c"} if LEARNERS[name].tags.is_multitask else {"a"}
     assert set(read) == {(task, "train") for task in names}
 
 
@@ -211,7 +211,7 @@ def test_computes_in_bf16_what_it_does_in_float32(name: str, three_tasks: list[T
         for module in model.modules():  # masks differ otherwise
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
-        learner.begin_stream(model, tasks=three_tasks, seed=0, pad_id=0)
+        learner.attach(model, tasks=three_tasks, seed=0, pad_id=0)
         for task in three_tasks[:2]:
             fit(learner, task, SHORT)
         served = [logits_of(learner, [t], "test", 512, CPU)[0] for t in three_tasks[:2]]
@@ -225,13 +225,13 @@ def test_computes_in_bf16_what_it_does_in_float32(name: str, three_tasks: list[T
 def test_works_on_another_family(name: str, family: str, three_tasks: list[Task]) -> None:
     learner = LEARNERS[name]()
     model = TaskModel(tiny_encoder(model_type=family), 0)
-    learner.begin_stream(model, tasks=three_tasks, seed=0, pad_id=1)
+    learner.attach(model, tasks=three_tasks, seed=0, pad_id=1)
     fit(learner, three_tasks[0], SHORT)
     before = snapshot(learner.served_state("a"))
     fit(learner, three_tasks[1], SHORT)
     (logits,) = logits_of(learner, [three_tasks[0]], "test", 512, CPU)
     assert np.isfinite(logits).all()
-    if learner.parameter_isolation:
+    if learner.tags.parameter_isolation:
         assert snapshot(learner.served_state("a")) == before
 
 
@@ -253,7 +253,7 @@ def test_goes_on_bit_for_bit_within_a_task(
     def state() -> list:
         return [
             {n: tensor.detach().clone() for n, tensor in tensors.items()}
-            for tensors in (learner.owned_state("a"), learner.shared_state())
+            for tensors in (learner.task_state("a"), learner.shared_state())
         ]
 
     saved = [*state(), None]  # where there is no step to stop at
@@ -267,8 +267,8 @@ def test_goes_on_bit_for_bit_within_a_task(
         fit(learner, three_tasks[1], SHORT, stop)
     owned, shared, training = saved
     again = stream(LEARNERS[name](), three_tasks)
-    again.learner.restore(three_tasks[0], owned)
-    again.learner.restore_shared(three_tasks, shared)
+    again.learner.load_task_state(three_tasks[0], owned)
+    again.learner.load_shared_state(shared)
     fit(again.learner, three_tasks[1], SHORT, resumed=training)
     fit(again.learner, three_tasks[2], SHORT)
     found = {task.name: again.evaluate(task).digest for task in three_tasks}
@@ -290,7 +290,7 @@ def test_isolated_learners_keep_every_byte_of_earlier_tasks(
 
 @pytest.mark.parametrize(
     "name",
-    sorted(n for n, k in LEARNERS.items() if k.parameter_isolation and not k.reads_past_tasks),
+    sorted(n for n, k in LEARNERS.items() if k.tags.parameter_isolation and not k.tags.reads_past_tasks),
 )
 def test_order_does_not_change_isolated_tasks(
     name: str, stream: Callable, three_tasks: list[Task]
@@ -302,7 +302,7 @@ def test_order_does_not_change_isolated_tasks(
     assert forwards.last_digests() == backwards.last_digests()
 
 
-@pytest.mark.parametrize("name", sorted(n for n, kind in LEARNERS.items() if kind.reads_past_tasks))
+@pytest.mark.parametrize("name", sorted(n for n, kind in LEARNERS.items() if kind.tags.reads_past_tasks))
 def test_what_serves_a_task_is_of_earlier_ones_too(
     name: str, stream: Callable, three_tasks: list[Task]
 ) -> None:

@@ -113,7 +113,7 @@ def mlp(adapter, values: np.ndarray) -> np.ndarray:
 def begun(learner) -> tuple[Stream, Task]:
     task = made_task("a")
     run = Stream(learner, [task])
-    learner.begin_task(task)
+    learner.start(task)
     return run, task
 
 
@@ -144,7 +144,7 @@ def test_bapna_adds_to_the_layers_output() -> None:
 def test_stacked_reads_the_adapter_below(three_tasks: list[Task]) -> None:
     run = Stream(Stacked(reduction=4), three_tasks[:2])
     fit(run.learner, three_tasks[0], SHORT)
-    run.learner.begin_task(three_tasks[1])
+    run.learner.start(three_tasks[1])
     seen = Watched(run, three_tasks[1])
     below, above = (seen.place.dropout.adapters[name] for name in "ab")
     lower = seen.f + mlp(below, seen.norm(seen.f + seen.x))
@@ -239,7 +239,7 @@ def test_diff_pruning_passes_gradients_as_autograd_does(structured: bool) -> Non
         if structured:
             z = z * drawn(of_tensor[name])
             many = many * torch.sigmoid(of_tensor[name])
-        weights[f"encoder.{name}"] = learner.bank.first[name] + z * change
+        weights[f"encoder.{name}"] = learner.task_parameters.first[name] + z * change
         opened.append(many.sum())
     logits = functional_call(model, weights, (batch,))
     (batch_loss(batch, logits) + sparsity * sum(opened)).backward()
@@ -267,11 +267,11 @@ def test_sparse_differences_stay_in_budget_and_are_stored_sparse(
         sum(p.numel() for p in run.model.encoder.read_parameters().values()),
     )
     for task in three_tasks:
-        owned = learner.owned_state(task.name)
+        owned = learner.task_state(task.name)
         values = {n: t for n, t in owned.items() if n.endswith(".values")}
         changed = sum(t.numel() for t in values.values())
         assert 0 < changed <= round(0.02 * total)
-        dense = learner.bank.values(task.name)
+        dense = learner.task_parameters.values(task.name)
         for name, start in first.items():
             if name in dense:
                 places = owned.get(f"encoder.{name}.indices", torch.tensor([]))
@@ -291,7 +291,7 @@ def test_lt_sft_keeps_what_moved_most_and_starts_it_again(three_tasks: list[Task
         moved.update({n: c.double().numpy().copy() for n, c in learner.changes().items()})
         choose()
         for name, parameter in run.model.encoder.read_parameters().items():
-            assert torch.equal(parameter, learner.bank.first[name])
+            assert torch.equal(parameter, learner.task_parameters.first[name])
 
     learner._choose = watch
     fit(learner, three_tasks[0], SHORT)

@@ -76,9 +76,9 @@ def begun_third(replayed: int) -> tuple[Stream, Batch]:
     run = Stream(Replay(replayed=replayed), [tasks[2], tasks[1], tasks[0]])
     run.learn(0)
     run.learn(1)
-    run.learner.begin_task(tasks[0])
+    run.learner.start(tasks[0])
     run.model.eval()
-    memory = run.learner.buffer()
+    memory = run.learner.buffer
     return run, next(memory.mixed(tasks[0], Epoch(0, 1, SHORT), 0, replayed))
 
 

@@ -37,7 +37,7 @@ def test_fisher_is_the_mean_of_squared_gradients_of_single_examples(num_labels: 
     """One batch of 8 in float64 with a gradient a row; the learner goes row by row."""
     task = made_task("a", num_labels, 8)
     run = Stream(Ewc(fisher_rows=8), [task])
-    run.learner.begin_task(task)
+    run.learner.start(task)
     found = run.learner.fisher(task)
     encoder, head = copy.deepcopy(run.model.encoder).double().eval(), run.model.head("a").double()
     split = task.split("train")
@@ -190,7 +190,7 @@ def test_derpp_loss(three_tasks: list[Task]) -> None:
     learner = run.learner
     fit(learner, three_tasks[0], SHORT)
     stored = learner.kept_state()["a"].double().numpy()
-    learner.begin_task(three_tasks[1])
+    learner.start(three_tasks[1])
     run.model.eval()
     batch = next(learner.training_batches(three_tasks[1], Epoch(0, 1, SHORT)))
     ((_, _, rows),) = learner._dark

@@ -81,9 +81,9 @@ def test_placement(kind: str) -> None:
     """Each LayerNorm gets adapter(projection's output) + the sub-layer's input."""
     encoder = family_member(kind)
     learner = Adapter(size=4, init_std=0.3)
-    learner.begin_stream(TaskModel(encoder, 0), tasks=[], seed=0, pad_id=1)
+    learner.attach(TaskModel(encoder, 0), tasks=[], seed=0, pad_id=1)
     task = made_task("a")
-    learner.begin_task(task)
+    learner.start(task)
     encoder.eval()  # no dropout: what enters the adapter is the projection's output
     places = encoder.sublayers()
     assert [(p.layer, p.position) for p in places] == [
@@ -126,9 +126,9 @@ def test_placement(kind: str) -> None:
 def test_near_identity_at_the_start(kind: str) -> None:
     plain, adapted = family_member(kind), family_member(kind)
     learner = Adapter(init_std=1e-3)
-    learner.begin_stream(TaskModel(adapted, 0), tasks=[], seed=0, pad_id=1)
+    learner.attach(TaskModel(adapted, 0), tasks=[], seed=0, pad_id=1)
     task = made_task("a")
-    learner.begin_task(task)
+    learner.start(task)
     batch = collate([(task, task.split("train"), np.arange(6))], 1)
     plain.eval(), adapted.eval()
     change = (adapted(batch) - plain(batch)).norm() / plain(batch).norm()
@@ -140,9 +140,9 @@ def test_training_reaches_adapters_and_every_layernorm(kind: str) -> None:
     encoder = family_member(kind)
     learner = Adapter(size=4)
     model = TaskModel(encoder, 0)
-    learner.begin_stream(model, tasks=[], seed=0, pad_id=1)
+    learner.attach(model, tasks=[], seed=0, pad_id=1)
     task = made_task("a")
-    learner.begin_task(task)
+    learner.start(task)
     learner.loss(collate([(task, task.split("train"), np.arange(6))], 1)).backward()
     with_gradient = {n for n, p in model.named_parameters() if p.grad is not None}
     layers = TINY["num_hidden_layers"]

@@ -16,7 +16,7 @@ from tests.conftest import CPU, SHORT, made_task, tiny_encoder
 
 def begun(learner, *, precision: str, tasks):
     model = TaskModel(tiny_encoder(), 0, dropout=0.0, precision=precision)
-    learner.begin_stream(model, tasks=tasks, seed=0, pad_id=0)
+    learner.attach(model, tasks=tasks, seed=0, pad_id=0)
     return learner
 
 
@@ -24,7 +24,7 @@ def gradients(precision: str) -> tuple[float, dict[str, torch.Tensor]]:
     """Loss and gradients of one batch, without dropout."""
     task = made_task("a", 3)
     learner = begun(Adapter(init_std=0.1), precision=precision, tasks=[task])
-    learner.begin_task(task)
+    learner.start(task)
     learner.model.eval()
     learner.model.sync_bf16_copy()
     batch = collate([(task, task.split("train"), np.arange(8))], 0)
@@ -49,7 +49,7 @@ def test_loss_and_gradients_are_those_of_float32_but_for_rounding() -> None:
 def test_a_look_at_scores_within_a_task_does_not_switch_dropout_off() -> None:
     task = made_task("a", 2)
     learner = begun(Adapter(), precision="bf16", tasks=[task])
-    learner.begin_task(task)
+    learner.start(task)
     learner.model.train()
     learner.model.sync_bf16_copy()
     batch = collate([(task, task.split("train"), np.arange(8))], 0)
@@ -75,7 +75,7 @@ def test_what_is_stored_stays_float32_and_is_what_serves(make) -> None:
         for other in learner.learned:  # reading another task leaves no trace in this one
             evaluate(learner, other, "test", 512, CPU)
         assert evaluate(learner, task, "test", 512, CPU).digest == cells[task.name].digest
-    if learner.parameter_isolation:
+    if learner.tags.parameter_isolation:
         assert evaluate(learner, tasks[0], "test", 512, CPU).digest == cells["a"].digest
     state = learner.served_state("a")
     assert {tensor.dtype for tensor in state.values()} == {torch.float32}

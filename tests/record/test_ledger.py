@@ -49,7 +49,7 @@ def test_adapters_train_adapters_layernorms_and_head(shape: str, size: int) -> N
     with torch.device("meta"):
         model = TaskModel(encoder(shape), seed=0)
         learner = Adapter(size=size)
-        learner.begin_stream(model, tasks=[], seed=0, pad_id=0)
+        learner.attach(model, tasks=[], seed=0, pad_id=0)
     trained = {n: p.numel() for n, p in learner.trained_parameters().items()}
     adapters = sum(count for name, count in trained.items() if ".adapter." in name)
     assert adapters == ADAPTERS[shape, size]

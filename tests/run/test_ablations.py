@@ -30,7 +30,7 @@ POOLER = {"base": 590_592, "large": 1_049_600}
 def trained(learner: Learner, body: Encoder) -> dict[str, int]:
     """Parameters of the encoder that learning changes, without weights."""
     with torch.device("meta"):
-        learner.begin_stream(TaskModel(body, seed=0), tasks=[], seed=0, pad_id=0)
+        learner.attach(TaskModel(body, seed=0), tasks=[], seed=0, pad_id=0)
     return {name: p.numel() for name, p in learner.trained_parameters().items()}
 
 
@@ -69,8 +69,8 @@ def test_no_gradient_is_computed_below_the_lowest_trained_layer(kind: str) -> No
     body = family_member(kind)
     learner = TopK(layers=1)
     task = made_task("a")
-    learner.begin_stream(TaskModel(body, 0), tasks=[task], seed=0, pad_id=1)
-    learner.begin_task(task)
+    learner.attach(TaskModel(body, 0), tasks=[task], seed=0, pad_id=1)
+    learner.start(task)
     in_graph = []
     for layer in body.layers():
         layer.register_forward_hook(
@@ -216,7 +216,7 @@ def spread_adapters(run: Stream) -> dict[tuple[int, str], Bottleneck]:
 def test_forms_and_places_against_a_forward_by_hand(form: str, places: str) -> None:
     task = made_task("a")
     run = Stream(Adapter(size=4, form=form, places=places), [task])
-    run.learner.begin_task(task)
+    run.learner.start(task)
     adapters = spread_adapters(run)
     assert len(adapters) == (4 if places == "both" else 2)
     run.model.eval()
@@ -246,8 +246,8 @@ def test_adapters_beside_a_sublayer_read_its_input(kind: str, form: str) -> None
     body = family_member(kind)
     task = made_task("a")
     learner = Adapter(size=4, init_std=0.3, form=form)
-    learner.begin_stream(TaskModel(body, 0), tasks=[task], seed=0, pad_id=1)
-    learner.begin_task(task)
+    learner.attach(TaskModel(body, 0), tasks=[task], seed=0, pad_id=1)
+    learner.start(task)
     body.eval()
     seen: list[tuple[torch.Tensor, ...]] = []
     for place in body.sublayers():

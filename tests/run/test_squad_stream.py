@@ -80,7 +80,7 @@ def test_fisher_is_of_the_likelihood_of_both_ends(span_task: Task) -> None:
     """log p = log p(first) + log p(last), by hand for each row."""
     learner = Ewc(fisher_rows=4)
     run = Stream(learner, [span_task])
-    learner.begin_task(span_task)
+    learner.start(span_task)
     found = learner.fisher(span_task)
     split, expected = span_task.split("train"), {n: torch.zeros_like(t) for n, t in found.items()}
     order = numpy_generator(0, "fisher", "s").permutation(len(split))[:4]
@@ -142,7 +142,7 @@ def test_a_stream_with_spans(make: Callable, stream: Callable, span_task: Task) 
     if run.learner.serves_together:
         shared = logits_of(run.learner, run.tasks, "test", 512, CPU)[1]
         np.testing.assert_allclose(shared[:, :width], batched[0], rtol=1e-4, atol=1e-5)
-    buffer = run.learner.buffer()
+    buffer = run.learner.buffer
     assert buffer is None or buffer.examples == 24
 
 

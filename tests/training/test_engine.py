@@ -59,7 +59,7 @@ def learned(
         for module in body.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
-    learner.begin_stream(model, tasks=tasks, seed=0, pad_id=0)
+    learner.attach(model, tasks=tasks, seed=0, pad_id=0)
     chosen = pick_engine(engine, learner, GPU, TRAINING.batch_size, counting=False)
     assert isinstance(chosen, Captured if engine == "captured" else Eager)
     losses = []

@@ -77,7 +77,7 @@ def test_the_pass_is_without_what_a_method_adds() -> None:
         run, (operations,) = learned(learner, [task])
         one_pass.add(count_pass(run.learner, task, SHORT.batch_size, CPU))
         spent.add(operations)
-        assert learner.passes(task, SHORT) == SHORT.epochs
+        assert learner.workload(task, SHORT).own_passes == SHORT.epochs
     assert len(one_pass) == len(spent) == 1
 
 

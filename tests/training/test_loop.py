@@ -98,7 +98,7 @@ def test_equals_a_plain_loop() -> None:
 
 def test_heads_may_have_a_learning_rate_of_their_own() -> None:
     run = Stream(Finetune(lr=1e-3, head_lr=7e-3), [made_task("a")])
-    run.learner.begin_task(run.tasks[0])
+    run.learner.start(run.tasks[0])
     optimizer = optimizer_for(run.learner, weight_decay=0.01)
     names = {id(p): n for n, p in run.model.named_parameters()}
     for group in optimizer.param_groups:

@@ -1,4 +1,4 @@
-"""The replay memory: a seeded sample of the training rows of each task learned."""
+"""The replay buffer: a seeded sample of the training rows of each task learned."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,6 +10,9 @@ from stream.data.task import Split, Task
 from stream.learners.workload import Epoch
 from stream.seeding import numpy_generator
 
+Drawn = tuple[Task, Split, np.ndarray]
+"""A task, its stored rows, and the indices of those that were drawn."""
+
 
 class ReplayBuffer:
     """At most ``budget`` rows of each task (None keeps all), as token ids and labels."""
@@ -17,29 +20,34 @@ class ReplayBuffer:
     def __init__(self, budget: int | None, seed: int):
         self._budget = budget
         self._seed = seed
-        self._kept: list[tuple[Task, Split]] = []
+        self._stored: list[tuple[Task, Split]] = []
 
     def add(self, task: Task) -> None:
-        """Keep a uniform sample of the task's training rows; it depends on the name alone."""
+        """Store a uniform sample of the task's training rows; it depends on the name alone."""
         rows = task.split("train")
         order = numpy_generator(self._seed, "memory", task.name).permutation(len(rows))
-        kept = rows.take(np.sort(order[: self._budget]))
-        self._kept.append((task, replace(kept, answers=None)))  # learning reads labels alone
+        sample = rows.take(np.sort(order[: self._budget]))
+        self._stored.append((task, replace(sample, answers=None)))  # learning reads labels alone
 
     def draw(
         self, count: int, weights: Sequence[float] | np.ndarray, generator: np.random.Generator
-    ) -> list[tuple[Task, Split, np.ndarray]]:
+    ) -> list[Drawn]:
         """Draw ``count`` rows: a task for each by ``weights``, then rows of it without repeats.
 
+        Args:
+            count: rows to draw.
+            weights: the probability of each task, in the order stored.
+            generator: what the draws are made with.
+
         Returns:
-            (task, its remembered rows, indices) of each task drawn, in the order remembered;
-            empty while nothing is remembered. A task with fewer rows than drawn gives all.
+            The rows of each task drawn, in the order stored; empty while nothing is stored. A task
+            with fewer rows than drawn gives all.
         """
-        if not self._kept:
+        if not self._stored:
             return []
         counts = generator.multinomial(count, weights)
         drawn = []
-        for (task, split), wanted in zip(self._kept, counts, strict=True):
+        for (task, split), wanted in zip(self._stored, counts, strict=True):
             rows = generator.permutation(len(split))[:wanted]
             if len(rows):
                 drawn.append((task, split, rows))
@@ -55,8 +63,14 @@ class ReplayBuffer:
     ) -> Iterator[Batch]:
         """Yield the batches of an epoch of ``task``, each with ``count`` drawn rows behind it.
 
-        The draws are a pure function of (seed, task name, epoch); ``weights`` None draws from all
-        tasks alike.
+        The draws are a pure function of (seed, task name, epoch).
+
+        Args:
+            task: the task that is being learned.
+            epoch: which pass.
+            pad_id: the tokenizer's padding.
+            count: rows drawn per batch.
+            weights: as for `draw`; None draws from all tasks alike.
         """
         generator = numpy_generator(self._seed, "replay", task.name, epoch.index)
         if weights is None:
@@ -66,19 +80,19 @@ class ReplayBuffer:
             yield collate([(task, task.split("train"), rows), *drawn], pad_id)
 
     def even(self) -> np.ndarray:
-        """Return the weights with which all remembered tasks are drawn alike."""
-        return np.full(len(self._kept), 1 / max(len(self._kept), 1))
+        """Return the weights with which all stored tasks are drawn alike."""
+        return np.full(len(self._stored), 1 / max(len(self._stored), 1))
 
-    def kept(self, task: Task) -> Split:
-        """Return the remembered rows of a task."""
-        return next(split for known, split in self._kept if known.name == task.name)
+    def rows_of(self, task: Task) -> Split:
+        """Return the stored rows of a task."""
+        return next(split for known, split in self._stored if known.name == task.name)
 
     @property
     def examples(self) -> int:
-        """Rows kept of all tasks."""
-        return sum(len(split) for _, split in self._kept)
+        """Rows stored of all tasks."""
+        return sum(len(split) for _, split in self._stored)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows kept."""
-        return sum(split.nbytes for _, split in self._kept)
+        """Bytes of the rows stored."""
+        return sum(split.nbytes for _, split in self._stored)

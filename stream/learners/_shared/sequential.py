@@ -1,27 +1,19 @@
 """What methods share that train one set of weights through the whole stream.
 
 ``part=encoder`` trains the whole encoder, ``part=adapter`` Houlsby adapters of ``size`` and the
-LayerNorms inside the frozen encoder: one set for all tasks. Heads are a task's own, and earlier
-ones stay as they are. Each task's id is known when it is served (task-incremental learning).
+LayerNorms inside the frozen encoder: one set for all tasks. Each task has a head of its own, and
+earlier heads stay as they are. The task is known when it is served (task-incremental learning).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-import torch
-
-from stream.data.task import Task
 from stream.errors import choose, require, require_effect
-from stream.learners._shared.inserted import draw_into, insert_adapters
-from stream.learners._shared.quadratic import Quadratic
+from stream.learners._shared.quadratic import QuadraticPenalty
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder
-from stream.models.heads import TaskModel
-from stream.models.modules.bottleneck import Architecture
-from stream.seeding import torch_generator
-
-Named = dict[str, torch.Tensor]
-ANCHOR = "anchor."
+from stream.models.modules.bottleneck import Architecture, insert_adapters
 
 
 @dataclass
@@ -34,31 +26,22 @@ class Sequential(Learner):
     size: int = 64
 
     def __post_init__(self) -> None:
-        """Refuse to train what there is not."""
+        """Check the values. Raises UserError for an unknown part, or a size below 1."""
         super().__post_init__()
         choose("learner.part", self.part, ("encoder", "adapter"))
         require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
         adapters = self.part == "adapter"
         require_effect(self, "learner.size", used=adapters, otherwise="with learner.part=encoder")
 
-    def trains(self, name: str) -> bool:
-        """Everything, or adapters and LayerNorms."""
-        return name not in self._frozen
-
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
-        """Put the adapters in where they are what is trained."""
-        self._frozen: set[str] = set()
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Insert one set of adapters where adapters are what is trained."""
+        self._layernorms = encoder.layernorm_names()
         if self.part == "adapter":
-            self._frozen = insert_shared_adapters(model.encoder, self.size, seed)
-            model.encoder.to(model.device)
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
+            insert_adapters(encoder, Architecture(encoder.width, self.size))
 
-    def shared_parameters(self) -> dict[str, torch.nn.Parameter]:
-        """Return what all tasks share and learning changes, by its name in the encoder."""
-        named = self.model.encoder.named_parameters()
-        return {name: p for name, p in named if self._is_shared(name)}
+    def trains(self, name: str) -> bool:
+        """Return true for everything, or for adapters and LayerNorms."""
+        return self.part == "encoder" or name in self._layernorms or super().trains(name)
 
 
 @dataclass
@@ -67,45 +50,14 @@ class Penalized(Sequential):
 
     strength: float = 1.0
 
+    ANCHOR: ClassVar[str] = "anchor"
+
     def __post_init__(self) -> None:
-        """Refuse a penalty that rewards."""
+        """Check the values. Raises UserError unless strength >= 0."""
         super().__post_init__()
         require(self.strength >= 0, f"learner.strength must not be negative, got {self.strength}")
 
-    def begin_stream(
-        self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int
-    ) -> None:
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Start without a penalty."""
-        super().begin_stream(model, tasks=tasks, seed=seed, pad_id=pad_id)
-        self._penalty = Quadratic()
-
-    def kept_state(self) -> Named:
-        """Return the penalty."""
-        return self._penalty.state()
-
-    def restore_kept(self, kept: Mapping[str, torch.Tensor]) -> None:
-        """Take the penalty; its anchor is where the weights stand."""
-        self._penalty.load(kept, self.shared_parameters())
-
-    def running_state(self) -> Named:
-        """Return the anchor, which the weights have left."""
-        return {f"{ANCHOR}{name}": tensor for name, tensor in self._penalty.anchor.items()}
-
-    def restore_running(self, running: Mapping[str, torch.Tensor]) -> None:
-        """Take the anchor.
-
-        Raises:
-            UserError: it is not there.
-        """
-        found = {n.removeprefix(ANCHOR): t for n, t in running.items() if n.startswith(ANCHOR)}
-        same = found.keys() == self._penalty.anchor.keys()
-        require(same, "the checkpoint lacks the penalty's anchor: another version wrote it")
-        self._penalty.move_anchor(found)
-
-
-def insert_shared_adapters(encoder: Encoder, size: int, seed: int) -> set[str]:
-    """Put Houlsby adapters into every sub-layer, drawn once; return the names that stay frozen."""
-    frozen = set(encoder.pretrained) - encoder.layernorm_names()
-    insert_adapters(encoder, Architecture(encoder.width, size))
-    draw_into(encoder, torch_generator(seed, "adapter"))
-    return frozen
+        super().setup(encoder, task_names)
+        self.penalty = QuadraticPenalty(self.shared_tensors, self.fit_tensors, self.ANCHOR)

@@ -3,7 +3,7 @@
 The variants are those of its section 3.6. D width of the encoder, M size of the bottleneck.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from stream.models.encoder import SubLayer
+from stream.models.encoder import POSITIONS, Encoder, SubLayer
+from stream.models.modules.fresh import Fresh
 
 ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "gelu": functional.gelu,
@@ -63,14 +64,6 @@ class Switch:
     def __deepcopy__(self, memo: object) -> "Switch":
         """Return the same switch."""
         return self
-
-
-class Fresh(nn.Module):
-    """A module that a method puts into the encoder, and that can start anew for each task."""
-
-    def initialize(self, generator: torch.Generator) -> None:
-        """Draw all parameters anew, on the CPU, so that a GPU run starts from the same ones."""
-        raise NotImplementedError
 
 
 class Bottleneck(Fresh):
@@ -174,3 +167,29 @@ class AdaptedDropout(nn.Module):
             return hidden
         source = hidden if source is None else source
         return self._form(self.adapter, hidden, source, self._norm[0])
+
+
+def insert_adapters(
+    encoder: Encoder,
+    architecture: Architecture,
+    form: str = "sequential",
+    positions: Sequence[str] = POSITIONS,
+) -> list[tuple[int, AdaptedDropout]]:
+    """Insert an adapter behind the dropout of every sub-layer at ``positions``.
+
+    Args:
+        encoder: the encoder.
+        architecture: of each adapter.
+        form: how what it adds enters the residual, a name in `FORMS`.
+        positions: ``attention``, ``feedforward`` or both.
+
+    Returns:
+        (layer, module) of each, from the bottom up.
+    """
+    adapted = []
+    for place in encoder.sublayers():
+        if place.position in positions:
+            module = AdaptedDropout(place, Bottleneck(architecture), form)
+            place.put(module)
+            adapted.append((place.layer, module))
+    return adapted

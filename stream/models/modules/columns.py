@@ -14,17 +14,21 @@ from torch import nn
 from torch.nn import functional
 
 from stream.models.encoder import Encoder
-from stream.models.modules.active_tasks import Use
-from stream.models.modules.bottleneck import Fresh, draw
+from stream.models.modules.active_tasks import ActiveTasks
+from stream.models.modules.bottleneck import draw
 from stream.models.modules.by_task import ByTask
+from stream.models.modules.fresh import Fresh
 
 
 @dataclass
-class Reading(Use):
-    """Which tasks' columns are computed now, in order, the served one's last."""
+class Below:
+    """What every column gave in the layer below, [B, L, D] each, column 0 first."""
 
     hidden: list[torch.Tensor] = field(default_factory=list)
-    """What every column gave in the layer below, [B, L, D] each, column 0 first."""
+
+    def __deepcopy__(self, memo: object) -> "Below":
+        """Return a new one: a copy of the encoder computes its own."""
+        return Below()
 
 
 class Lateral(Fresh):
@@ -66,17 +70,20 @@ class Column(nn.Module):
 class Columns(ByTask):
     """The columns of all tasks at one layer, computed by hooks of the pretrained layer."""
 
-    def __init__(self, columns: dict[str, Column], use: Reading, *, lowest: bool):
+    def __init__(
+        self, columns: dict[str, Column], active: ActiveTasks, below: Below, *, lowest: bool
+    ):
         super().__init__(columns)
-        self._use = use
+        self._active = active
+        self._below = below
         self._lowest = lowest
         self._inputs: list[torch.Tensor] = []
 
     def enter(self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Give column 0 what column 0 gave below; a forward pre-hook."""
         del layer
-        count = len(self._use.names) + 1
-        self._inputs = [args[0]] * count if self._lowest else self._use.hidden
+        count = len(self._active.names) + 1
+        self._inputs = [args[0]] * count if self._lowest else self._below.hidden
         return (self._inputs[0], *args[1:]), kwargs
 
     def leave(
@@ -85,14 +92,14 @@ class Columns(ByTask):
         """Compute the other columns, and give the last one's output; a forward hook."""
         del layer
         hidden = [_tensor(output)]
-        for place, name in enumerate(self._use.names, start=1):
+        for place, name in enumerate(self._active.names, start=1):
             column = self[name]
             assert isinstance(column, Column)
             below = self._inputs[place]
             if column.lateral is not None:
                 below = below + column.lateral(self._inputs[:place])
             hidden.append(_tensor(column.layer(below, *args[1:], **kwargs)))
-        self._use.hidden, self._inputs = hidden, []
+        self._below.hidden, self._inputs = hidden, []
         return (hidden[-1], *output[1:]) if isinstance(output, tuple) else hidden[-1]
 
 
@@ -101,17 +108,18 @@ def _tensor(output: Any) -> torch.Tensor:
     return output[0] if isinstance(output, tuple) else output
 
 
-def add_columns(encoder: Encoder, tasks: Sequence[str], size: int, use: Reading) -> None:
+def add_columns(encoder: Encoder, tasks: Sequence[str], size: int, active: ActiveTasks) -> None:
     """Put a column of every task beside the layers: copies of them, with laterals of ``size``.
 
     The task at place k (from 0) reads k + 1 columns: the pretrained one and those of k tasks.
     """
+    below = Below()
     for index, layer in enumerate(encoder.layers()):
         columns = {}
         for place, task in enumerate(tasks):
             lateral = Lateral(encoder.width, size, place + 1) if index else None
             columns[task] = Column(copy.deepcopy(layer), lateral)
-        beside = Columns(columns, use, lowest=index == 0)
+        beside = Columns(columns, active, below, lowest=index == 0)
         layer.add_module("columns", beside)
         layer.register_forward_pre_hook(beside.enter, with_kwargs=True)
         layer.register_forward_hook(beside.leave, with_kwargs=True)

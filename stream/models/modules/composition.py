@@ -5,25 +5,28 @@ feed-forward sub-layer adds to its input x and h = LN(f + x), an adapter adds A(
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
 from stream.models.encoder import SubLayer
-from stream.models.modules.active_tasks import Use
-from stream.models.modules.bottleneck import Architecture, Bottleneck, Fresh, draw
+from stream.models.modules.active_tasks import ActiveTasks
+from stream.models.modules.bottleneck import Architecture, Bottleneck, draw
 from stream.models.modules.by_task import ByTask
+from stream.models.modules.fresh import Fresh
 
 
 class Composed(nn.Module):
     """A sub-layer's dropout with the adapters of every task behind it."""
 
-    def __init__(self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], use: Use):
+    def __init__(
+        self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], active: ActiveTasks
+    ):
         super().__init__()
         self.dropout = place.dropout
         self.adapters = ByTask({task: Bottleneck(architecture) for task in tasks})
-        self.use = use
+        self.active = active
         self._norm = (place.norm,)  # in a tuple, so that it is not a part of this module
         self._input: torch.Tensor | None = None
         place.reader.register_forward_pre_hook(self.note_input)
@@ -38,9 +41,9 @@ class Composed(nn.Module):
         f = self.dropout(hidden)
         assert self._input is not None, "`note_input` hooks the sub-layer's reader"
         h, self._input = self._norm[0](f + self._input), None
-        if self.use.combined:
+        if self.active.combined:
             return self.combine(f, h)
-        return f + self.change(self.use.names[-1], h)
+        return f + self.change(self.active.names[-1], h)
 
     def change(self, task: str, h: torch.Tensor) -> torch.Tensor:
         """Return what the adapter of ``task`` adds, [B, L, D]."""
@@ -49,7 +52,7 @@ class Composed(nn.Module):
         return adapter.change(h)
 
     def combine(self, f: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-        """Return f and what all adapters in use add, [B, L, D]."""
+        """Return f and what all active adapters add, [B, L, D]."""
         raise NotImplementedError
 
 
@@ -58,13 +61,15 @@ class Stacked(Composed):
 
     def combine(self, f: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
         """Return the topmost adapter's output, [B, L, D]."""
-        for task in self.use.names:
+        for task in self.active.names:
             h = f + self.change(task, h)
         return h
 
 
 class Attention(Fresh):
     """The weights of adapters at every token, and what they add (AdapterFusion, section 3.2)."""
+
+    purpose: ClassVar[str] = "fusion"
 
     def __init__(self, width: int):
         super().__init__()
@@ -88,10 +93,12 @@ class Attention(Fresh):
 class Fused(Composed):
     """f + the attention of f over what all adapters add."""
 
-    def __init__(self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], use: Use):
-        super().__init__(place, architecture, tasks, use)
+    def __init__(
+        self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], active: ActiveTasks
+    ):
+        super().__init__(place, architecture, tasks, active)
         self.fusion = Attention(architecture.width)
 
     def combine(self, f: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-        """Return f and the attention over what all adapters in use add, [B, L, D]."""
-        return f + self.fusion(f, torch.stack([self.change(task, h) for task in self.use.names]))
+        """Return f and the attention over what all active adapters add, [B, L, D]."""
+        return f + self.fusion(f, torch.stack([self.change(task, h) for task in self.active.names]))

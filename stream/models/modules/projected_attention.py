@@ -1,24 +1,27 @@
 """Projected attention layers beside each Transformer layer (Stickland & Murray 2019).
 
 B examples, L tokens, D width, M size, H heads. TS(h) = V_D MHA(V_E h), h the layer's input: V_E and
-V_D are one pair a task for all layers, the attention is a layer's own and has no output map.
+V_D are one pair per task for all layers, the attention is a layer's own and has no output map.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from stream.models.encoder import Encoder, SubLayer
-from stream.models.modules.active_tasks import Use
-from stream.models.modules.bottleneck import Fresh, draw
+from stream.models.modules.active_tasks import ActiveTasks
+from stream.models.modules.bottleneck import draw
 from stream.models.modules.by_task import ByTask
+from stream.models.modules.fresh import Fresh
 
 
 class Projections(Fresh):
     """V_E and V_D of one task: 2 D M + D + M parameters."""
+
+    purpose: ClassVar[str] = "pals"
 
     def __init__(self, width: int, size: int):
         super().__init__()
@@ -33,6 +36,8 @@ class Projections(Fresh):
 
 class Attention(Fresh):
     """Multi-head attention of M units: 3 (M M + M) parameters."""
+
+    purpose: ClassVar[str] = "pals"
 
     def __init__(self, size: int, heads: int):
         super().__init__()
@@ -69,11 +74,11 @@ class Pal(nn.Module):
 class ProjectedDropout(nn.Module):
     """The dropout before a layer's last LayerNorm, with every task's projected attention."""
 
-    def __init__(self, place: SubLayer, pals: Mapping[str, Pal], use: Use):
+    def __init__(self, place: SubLayer, pals: Mapping[str, Pal], active: ActiveTasks):
         super().__init__()
         self.dropout = place.dropout
         self.pals = ByTask(pals)
-        self._use = use
+        self._active = active
         self._input: tuple[torch.Tensor, torch.Tensor | None] | None = None
 
     def note(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
@@ -86,16 +91,18 @@ class ProjectedDropout(nn.Module):
         """Map the projection's output [B, L, D] to what is added to the residual, [B, L, D]."""
         assert self._input is not None, "`note` hooks the layer's attention"
         (h, mask), self._input = self._input, None
-        return self.dropout(hidden) + self.pals[self._use.names[-1]](h, mask)
+        return self.dropout(hidden) + self.pals[self._active.names[-1]](h, mask)
 
 
-def add_pals(encoder: Encoder, tasks: Sequence[str], size: int, heads: int, use: Use) -> None:
+def add_pals(
+    encoder: Encoder, tasks: Sequence[str], size: int, heads: int, active: ActiveTasks
+) -> None:
     """Put projected attention of every task beside every layer."""
     projections = {task: Projections(encoder.width, size) for task in tasks}
     readers = {p.layer: p.reader for p in encoder.sublayers() if p.position == "attention"}
     for place in encoder.sublayers():
         if place.position == "feedforward":
             pals = {task: Pal(projections[task], Attention(size, heads)) for task in tasks}
-            module = ProjectedDropout(place, pals, use)
+            module = ProjectedDropout(place, pals, active)
             place.put(module)
             readers[place.layer].register_forward_pre_hook(module.note, with_kwargs=True)

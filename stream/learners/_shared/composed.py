@@ -1,0 +1,40 @@
+"""What methods share whose tasks insert adapters that later tasks read.
+
+Every task has adapters of its own, which nothing changes after it was learned; what serves a task
+are these and those of earlier tasks. So memory is perfect, and yet later tasks may gain from
+earlier ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stream.errors import require
+from stream.learners.base import Learner, Tags
+from stream.models.encoder import Encoder
+from stream.models.modules.bottleneck import reduced
+from stream.models.modules.composition import Composed
+
+
+@dataclass
+class ComposedAdapters(Learner):
+    """Adapters of D / ``reduction`` units of every task, in every feed-forward sub-layer."""
+
+    lr: float = 2e-3
+    reduction: int = 16
+    init_std: float = 0.02
+
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True, reads_past_tasks=True)
+    COMPOSED: ClassVar[type[Composed]]
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises UserError unless reduction >= 1."""
+        super().__post_init__()
+        require(self.reduction >= 1, f"learner.reduction must be at least 1, got {self.reduction}")
+
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Insert the adapters, as `pfeiffer` has them, and what composes them."""
+        architecture = reduced(encoder.width, self.reduction, self.init_std)
+        for place in encoder.sublayers():
+            if place.position == "feedforward":
+                place.put(self.COMPOSED(place, architecture, task_names, self.active))

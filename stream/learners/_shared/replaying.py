@@ -1,0 +1,44 @@
+"""What methods share that keep examples of earlier tasks while they train shared weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stream.data.task import Task
+from stream.errors import require
+from stream.learners._shared.replay_buffer import ReplayBuffer
+from stream.learners._shared.sequential import Sequential
+from stream.models.encoder import Encoder
+
+
+@dataclass
+class Replaying(Sequential):
+    """Train shared weights with ``replayed`` stored examples per step.
+
+    ``budget`` is the number of examples stored per task, or ``all``. Stored examples are learned
+    again, so earlier heads go on learning too.
+    """
+
+    budget: int | str = 50
+    replayed: int = 16
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises UserError unless both are at least 1 (or budget is all)."""
+        super().__post_init__()
+        valid = self.budget == "all" or (isinstance(self.budget, int) and self.budget >= 1)
+        require(valid, f"learner.budget must be at least 1, or all; got {self.budget!r}")
+        require(self.replayed >= 1, f"learner.replayed must be at least 1, got {self.replayed}")
+
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Start with an empty buffer."""
+        super().setup(encoder, task_names)
+        self.buffer = ReplayBuffer(None if self.budget == "all" else int(self.budget), self.seed)
+
+    def trains_head(self, name: str, task: Task) -> bool:
+        """Return true for the heads of all tasks met so far."""
+        return name == task.name or any(name == earlier.name for earlier in self.learned)
+
+    @property
+    def stored(self) -> ReplayBuffer:
+        """The buffer."""
+        assert self.buffer is not None
+        return self.buffer

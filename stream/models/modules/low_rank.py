@@ -1,0 +1,89 @@
+"""Low-rank changes of linear maps (LoRA, Hu et al. 2022, arXiv 2106.09685, equation 3).
+
+B examples, L tokens, D_in and D_out the widths of the changed map, r the rank.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from stream.errors import require
+from stream.models.encoder import Encoder
+from stream.models.modules.active_tasks import ActiveTasks
+from stream.models.modules.by_task import ByTask
+from stream.models.modules.fresh import Fresh
+from stream.models.onednn import convolve_linears
+
+QUERY_VALUE = ("query", "value", "q", "v")  # BERT, RoBERTa and ELECTRA; MPNet
+
+
+class LowRank(Fresh):
+    """(alpha / r) B A of one map D_in -> D_out: r (D_in + D_out) parameters."""
+
+    def __init__(self, changed: nn.Linear, rank: int, alpha: float):
+        super().__init__()
+        self.down = nn.Linear(changed.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, changed.out_features, bias=False)
+        self._scale = alpha / rank
+        convolve_linears(self)
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw A as Kaiming et al. do for a linear map, as the released code; B is 0."""
+        weight = torch.empty(self.down.weight.shape)
+        nn.init.kaiming_uniform_(weight, a=math.sqrt(5), generator=generator)
+        with torch.no_grad():
+            self.down.weight.copy_(weight)
+            self.up.weight.zero_()
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Map the changed map's input [B, L, D_in] to what is added to its output."""
+        return self._scale * self.up(self.down(hidden))
+
+    def change(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
+        """Add the change to the map's output [B, L, D_out]; a forward hook."""
+        del module
+        return output + self(inputs[0])
+
+
+class LowRankByTask(ByTask):
+    """A low-rank change of one map for every task; the active ones are added."""
+
+    def __init__(self, changes: dict[str, LowRank], active: ActiveTasks):
+        super().__init__(changes)
+        self._active = active
+
+    def change(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
+        """Add the active tasks' changes to the map's output [B, L, D_out]; a forward hook."""
+        del module
+        for name in self._active.names:
+            output = output + self[name](inputs[0])
+        return output
+
+
+def query_value_maps(encoder: Encoder, learner: str) -> list[nn.Linear]:
+    """Return the query and value maps of every layer, from the bottom up.
+
+    Raises:
+        UserError: an encoder whose attention has no maps of these names; names the ``learner``.
+    """
+    found = [
+        module
+        for name, module in encoder.named_modules()
+        if isinstance(module, nn.Linear) and name.rpartition(".")[2] in QUERY_VALUE
+    ]
+    layers = len(encoder.layers())
+    require(
+        len(found) == 2 * layers,
+        f"learner={learner}: {type(encoder.body).__name__} has {len(found)} query and value maps "
+        f"({', '.join(QUERY_VALUE)}) in {layers} layers, expected 2 per layer",
+    )
+    return found
+
+
+def low_ranks(module: nn.Module) -> Sequence[LowRank | LowRankByTask]:
+    """Return the low-rank changes inside a module, those of several tasks as one."""
+    found = [m for m in module.modules() if isinstance(m, LowRankByTask)]
+    return found or [m for m in module.modules() if isinstance(m, LowRank)]

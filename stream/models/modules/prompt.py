@@ -1,0 +1,42 @@
+"""Soft prompts: trained vectors beside the embeddings of a text's tokens.
+
+B examples, L tokens, E width of a token's embedding.
+"""
+
+import torch
+from torch import nn
+
+from stream.models.encoder import Encoder
+from stream.models.modules.fresh import Fresh
+
+
+class SoftPrompt(Fresh):
+    """``length`` vectors that are the same for every text: length x E parameters.
+
+    They start as the embeddings of tokens drawn from the vocabulary (Lester et al. 2021, section
+    3.2, "sampled vocab").
+    """
+
+    def __init__(self, encoder: Encoder, length: int):
+        super().__init__()
+        self.vectors = nn.Parameter(torch.empty(length, encoder.embedding_width))
+        self._encoder = (encoder,)  # in a tuple, so that it is not a part of this module
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "SoftPrompt":
+        """Return a prompt of its own for the same, uncopied encoder."""
+        copied = SoftPrompt(self._encoder[0], len(self.vectors))
+        copied.vectors = nn.Parameter(self.vectors.detach().clone())
+        copied.train(self.training)
+        return copied.requires_grad_(self.vectors.requires_grad)
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw tokens, each at most once, and take their embeddings."""
+        body = self._encoder[0].body
+        table = body.get_input_embeddings().weight.detach().cpu()
+        drawn = torch.randperm(len(table), generator=generator)[: len(self.vectors)]
+        with torch.no_grad():
+            self.vectors.copy_(table[drawn])
+
+    def forward(self, embedded: torch.Tensor) -> torch.Tensor:
+        """Map token embeddings [B, L, E] to the prompt of each text, [B, length, E]."""
+        return self.vectors.expand(len(embedded), -1, -1).to(embedded.dtype)

@@ -1,0 +1,82 @@
+"""Whether a step whose loss a method changed may be replayed: it must read nothing that changes.
+
+A captured step repeats kernels with the tensors that it read when it was captured; Python is not
+run again. So what a method keeps in its own attributes has to be the same at every replay, and the
+loss must change none of them.
+"""
+
+from typing import Any
+
+import torch
+
+from stream.learners.base import Learner
+
+CONSTANT = {  # what the base class sets once in `attach`, or changes between tasks alone
+    "model",
+    "seed",
+    "pad_id",
+    "learned",
+    "active",
+    "buffer",
+    "task_parameters",
+    "read_parameters",
+    "_task_of",
+    "_stream",
+}
+MOST_STATES = 8
+LOSS_TOLERANCE = 1e-2  # of the loss; rounding in bf16 is a tenth of it, another computation is not
+
+
+class _Same:
+    """An object that equals itself alone; it is held, so that no other one gets its address."""
+
+    def __init__(self, value: object):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class CaptureGuard:
+    """What the attributes of one learner are, as parts of the key of a captured step."""
+
+    def __init__(self, learner: Learner):
+        self._learner = learner
+        self._seen: dict[Any, list[dict[str, Any]]] = {}
+
+    def state(self) -> tuple[tuple[str, Any], ...]:
+        """Return the method's attributes: numbers and texts by value, the rest by identity."""
+        own = vars(self._learner)
+        return tuple((name, _described(own[name])) for name in own if name not in CONSTANT)
+
+    def too_many(self, shape: Any, state: tuple[tuple[str, Any], ...]) -> str:
+        """Return the name of an attribute that changes from step to step; empty where none does.
+
+        Args:
+            shape: what else a captured step is known by.
+            state: what `state` returned for a new capture of it.
+        """
+        seen = self._seen.setdefault(shape, [])
+        seen.append(dict(state))
+        if len(seen) <= MOST_STATES:
+            return ""
+        return ", ".join(name for name, value in state if seen[-2].get(name) != value)
+
+
+def _described(value: Any) -> Any:
+    """Return something hashable that equals only what a captured step would read the same."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple(map(_described, value))
+    if isinstance(value, dict):
+        return tuple((key, _described(inner)) for key, inner in value.items())
+    return _Same(value)
+
+
+def agree(replayed: torch.Tensor, executed: torch.Tensor) -> bool:
+    """Return whether a replayed step's loss is that of the same step executed."""
+    return torch.allclose(replayed, executed, rtol=LOSS_TOLERANCE, atol=LOSS_TOLERANCE)
