@@ -4,7 +4,6 @@ B examples, L tokens, D_in and D_out the widths of the changed map, r the rank.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -59,8 +58,14 @@ class LowRankByTask(ByTask):
         """Add the active tasks' changes to the map's output [B, L, D_out]; a forward hook."""
         del module
         for name in self._active.names:
-            output = output + self[name](inputs[0])
+            output = output + self.pair(name)(inputs[0])
         return output
+
+    def pair(self, task: str) -> LowRank:
+        """Return the low-rank pair of one task."""
+        pair = self[task]
+        assert isinstance(pair, LowRank)
+        return pair
 
 
 def query_value_maps(encoder: Encoder, learner: str) -> list[nn.Linear]:
@@ -81,9 +86,3 @@ def query_value_maps(encoder: Encoder, learner: str) -> list[nn.Linear]:
         f"({', '.join(QUERY_VALUE)}) in {layers} layers, expected 2 per layer",
     )
     return found
-
-
-def low_ranks(module: nn.Module) -> Sequence[LowRank | LowRankByTask]:
-    """Return the low-rank changes inside a module, those of several tasks as one."""
-    found = [m for m in module.modules() if isinstance(m, LowRankByTask)]
-    return found or [m for m in module.modules() if isinstance(m, LowRank)]

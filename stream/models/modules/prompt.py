@@ -3,6 +3,8 @@
 B examples, L tokens, E width of a token's embedding.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -31,7 +33,7 @@ class SoftPrompt(Fresh):
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draw tokens, each at most once, and take their embeddings."""
-        body = self._encoder[0].body
+        body: Any = self._encoder[0].body
         table = body.get_input_embeddings().weight.detach().cpu()
         drawn = torch.randperm(len(table), generator=generator)[: len(self.vectors)]
         with torch.no_grad():

@@ -1,0 +1,67 @@
+"""O-LoRA: one low-rank pair per task, orthogonal to earlier ones; all of them serve every task.
+
+Wang et al. 2023 (arXiv 2310.14152), section 3.2: the weights of task t are W + sum_{i<=t} A_i B_i,
+of which only the newest pair is trained, and the loss adds ``orthogonality`` times equation 8,
+L_orth(A_i, A_t) = sum_{j,k} (A_i^T A_t)[j, k]^2, summed over earlier tasks and changed maps (here
+A is the map that reads the input, `LowRank.down`, whose rows span the subspace). All pairs learned
+so far serve every task, so earlier tasks may forget. Deviations: the released code adds absolute
+values instead of squares; no dropout; each task has a head of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from stream.data.batches import Batch
+from stream.errors import require
+from stream.learners.base import Learner
+from stream.models.encoder import Encoder
+from stream.models.modules.active_tasks import Sources
+from stream.models.modules.low_rank import LowRank, LowRankByTask, query_value_maps
+
+
+@dataclass
+class OLora(Learner):
+    """Train a pair of rank ``rank`` for every query and value map, and a head."""
+
+    lr: float = 2e-3
+    rank: int = 8
+    alpha: float = 16.0
+    orthogonality: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises UserError unless rank >= 1, alpha > 0, orthogonality >= 0."""
+        super().__post_init__()
+        require(self.rank >= 1, f"learner.rank must be at least 1, got {self.rank}")
+        require(self.alpha > 0, f"learner.alpha must be positive, got {self.alpha}")
+        valid = self.orthogonality >= 0
+        require(valid, f"learner.orthogonality must not be negative, got {self.orthogonality}")
+
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Hook a pair per task to every query and value map."""
+        for module in query_value_maps(encoder, self.name):
+            pairs = {name: LowRank(module, self.rank, self.alpha) for name in task_names}
+            change = LowRankByTask(pairs, self.active)
+            module.add_module("olora", change)
+            module.register_forward_hook(change.change)
+
+    def sources(self, task: str) -> Sources:
+        """Return all tasks learned so far, whichever of them is served."""
+        others = [learned.name for learned in self.learned if learned.name != task]
+        return Sources([*others, task])
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """Return the loss of the batch, and what the newest pair shares with earlier ones."""
+        return super().loss(batch) + self.orthogonality * self.overlap()
+
+    def overlap(self) -> torch.Tensor:
+        """Return equation 8 of the newest task, summed over earlier tasks and changed maps."""
+        *earlier, newest = self.active.names
+        total = torch.zeros((), device=self.model.device)
+        for change in self.model.encoder.modules():
+            if isinstance(change, LowRankByTask):
+                new = change.pair(newest).down.weight  # [r, D_in]
+                for name in earlier:
+                    total = total + (change.pair(name).down.weight @ new.T).square().sum()
+        return total

@@ -1,0 +1,37 @@
+"""Prompt tuning: trained vectors before a text in the frozen encoder, isolated per task.
+
+Lester et al. 2021 (arXiv 2104.08691), sections 2 and 3.2: ``length`` vectors are put beside the
+embeddings of a text's tokens, start as embeddings of tokens drawn from the vocabulary, and are all
+that is trained. Deviations: a head reads the first token's vector, where the paper's T5 writes the
+label as text; the paper draws among the 5,000 most common tokens; the prompt stands behind the
+first token, at the first position, so that tokens keep their positions (`Encoder.insert_prompt`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stream.errors import require
+from stream.learners.base import Learner, Tags
+from stream.models.encoder import Encoder
+from stream.models.modules.prompt import SoftPrompt
+
+
+@dataclass
+class PromptTuning(Learner):
+    """Train a prompt of ``length`` vectors and a head; each task owns its copy."""
+
+    lr: float = 2e-2
+    head_lr: float | None = 2e-3
+    length: int = 20
+
+    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises UserError unless length >= 1."""
+        super().__post_init__()
+        require(self.length >= 1, f"learner.length must be at least 1, got {self.length}")
+
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Insert the prompt into the encoder's input."""
+        encoder.insert_prompt(SoftPrompt(encoder, self.length), self.length)
