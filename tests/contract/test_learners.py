@@ -3,19 +3,23 @@
 import contextlib
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from stream.data.task import Task
 from stream.evaluation.evaluate import logits_of
 from stream.fingerprint import tensor_digest
 from stream.learners import LEARNERS
+from stream.learners.base import HOOKS, Learner
 from stream.models.heads import TaskModel
 from stream.training.fit_state import Step
 from stream.training.flops import count_pass
 from stream.training.loop import fit
+from stream.training.snapshot import FitSnapshot
 from tests.conftest import CPU, SHORT, made_task, tiny_encoder
 
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
@@ -25,7 +29,9 @@ ISOLATED = pytest.mark.parametrize(
 SHARED = pytest.mark.parametrize(
     "name",
     sorted(
-        n for n, kind in LEARNERS.items() if not kind.tags.parameter_isolation and not kind.tags.is_multitask
+        n
+        for n, kind in LEARNERS.items()
+        if not kind.tags.parameter_isolation and not kind.tags.is_multitask
     ),
 )
 
@@ -159,14 +165,16 @@ def test_a_learned_task_can_be_counted_without_learning(
 
 
 @EVERY
-def test_what_can_be_captured_has_a_head(
-    name: str, stream: Callable, three_tasks: list[Task]
-) -> None:
-    """The captured engine lends it another one while it learns."""
-    run = stream(LEARNERS[name](), three_tasks)
-    run.learner.start(three_tasks[0])
-    captured = run.learner.plain_steps or run.learner.cuda_graph_safe
-    assert not captured or "a" in run.model.heads
+def test_fills_hooks_and_nothing_else(name: str) -> None:
+    """So whatever the base class says of state, counting and serving holds for every method."""
+    kind = LEARNERS[name]
+    between = kind.__mro__[1 : kind.__mro__.index(Learner)]
+    assert len(HOOKS) <= 14
+    assert len(between) <= 2
+    members = {n for n, member in vars(Learner).items() if not n.startswith("__")}
+    filled = {n for above in (kind, *between) for n in vars(above) if n in members}
+    fields = {field.name for field in dataclasses.fields(kind)}
+    assert filled <= {*HOOKS, *fields, "name"}
 
 
 @EVERY
@@ -176,7 +184,7 @@ def test_works_as_much_as_it_says(name: str, stream: Callable, three_tasks: list
     planned = [run.learner.workload(task, SHORT) for task in three_tasks]
     reports = [fit(run.learner, task, SHORT) for task in three_tasks]
     assert [r.steps for r in reports] == [p.steps for p in planned]
-    remembers = run.learner.buffer is not None  # remembered rows come on top
+    remembers = run.learner.buffer is not None  # stored examples come on top
     assert all(
         r.examples >= p.examples if remembers else r.examples == p.examples
         for r, p in zip(reports, planned, strict=True)
@@ -239,36 +247,64 @@ class StopError(Exception):
     """Ends learning where a checkpoint is."""
 
 
+def through_a_file(tensors: dict[str, torch.Tensor], path: Path) -> dict[str, torch.Tensor]:
+    """Tensors as they come back from disk."""
+    save_file({n: tensor.detach().contiguous() for n, tensor in tensors.items()}, path)
+    return load_file(path)
+
+
+def saved(learner: Learner, folder: Path) -> dict[str, dict[str, torch.Tensor]]:
+    """What a checkpoint keeps, from disk: each learned task by name, and "shared"."""
+    states = {task.name: learner.task_state(task.name) for task in learner.learned}
+    states["shared"] = learner.shared_state()
+    return {n: through_a_file(state, folder / n) for n, state in states.items()}
+
+
+@EVERY
+def test_comes_back_from_disk_and_serves_the_same(
+    name: str, stream: Callable, three_tasks: list[Task], tmp_path: Path
+) -> None:
+    """A fresh learner and a fresh model; no row of the tasks is read."""
+    run = stream(LEARNERS[name](), three_tasks)
+    run.run()
+    state = saved(run.learner, tmp_path)
+    fresh = stream(LEARNERS[name](), three_tasks)
+    for task in three_tasks:
+        rowless = dataclasses.replace(task, splits={})
+        fresh.learner.load_task_state(rowless, state[task.name], serve_only=True)
+    fresh.learner.load_shared_state(state["shared"])
+    assert {t.name: fresh.evaluate(t).digest for t in three_tasks} == run.last_digests()
+    for task in three_tasks:
+        expected = snapshot(run.learner.served_state(task.name))
+        assert snapshot(fresh.learner.served_state(task.name)) == expected
+
+
 @EVERY
 @pytest.mark.parametrize("step", [5])
 def test_goes_on_bit_for_bit_within_a_task(
-    name: str, step: int, stream: Callable, three_tasks: list[Task]
+    name: str, step: int, stream: Callable, three_tasks: list[Task], tmp_path: Path
 ) -> None:
+    """A learner that is stopped within its second task, and goes on from disk as a fresh one."""
     whole = stream(LEARNERS[name](), three_tasks)
     whole.run()
     halted = stream(LEARNERS[name](), three_tasks)
-    learner = halted.learner
-    fit(learner, three_tasks[0], SHORT)
-
-    def state() -> list:
-        return [
-            {n: tensor.detach().clone() for n, tensor in tensors.items()}
-            for tensors in (learner.task_state("a"), learner.shared_state())
-        ]
-
-    saved = [*state(), None]  # where there is no step to stop at
+    fit(halted.learner, three_tasks[0], SHORT)
+    state, training = saved(halted.learner, tmp_path), None  # where there is no step to stop at
 
     def stop(now: Step) -> None:
+        nonlocal state, training
         if now.number == step:
-            saved[:] = [*state(), now.save()]
+            state, training = saved(halted.learner, tmp_path), now.save()
             raise StopError
 
     with contextlib.suppress(StopError):
-        fit(learner, three_tasks[1], SHORT, stop)
-    owned, shared, training = saved
+        fit(halted.learner, three_tasks[1], SHORT, stop)
+    if training is not None:
+        tensors = through_a_file(training.tensors, tmp_path / "training")
+        training = FitSnapshot(**training.numbers(), tensors=tensors)
     again = stream(LEARNERS[name](), three_tasks)
-    again.learner.load_task_state(three_tasks[0], owned)
-    again.learner.load_shared_state(shared)
+    again.learner.load_task_state(three_tasks[0], state["a"])
+    again.learner.load_shared_state(state["shared"])
     fit(again.learner, three_tasks[1], SHORT, resumed=training)
     fit(again.learner, three_tasks[2], SHORT)
     found = {task.name: again.evaluate(task).digest for task in three_tasks}
@@ -290,7 +326,9 @@ def test_isolated_learners_keep_every_byte_of_earlier_tasks(
 
 @pytest.mark.parametrize(
     "name",
-    sorted(n for n, k in LEARNERS.items() if k.tags.parameter_isolation and not k.tags.reads_past_tasks),
+    sorted(
+        n for n, k in LEARNERS.items() if k.tags.parameter_isolation and not k.tags.reads_past_tasks
+    ),
 )
 def test_order_does_not_change_isolated_tasks(
     name: str, stream: Callable, three_tasks: list[Task]
@@ -302,7 +340,9 @@ def test_order_does_not_change_isolated_tasks(
     assert forwards.last_digests() == backwards.last_digests()
 
 
-@pytest.mark.parametrize("name", sorted(n for n, kind in LEARNERS.items() if kind.tags.reads_past_tasks))
+@pytest.mark.parametrize(
+    "name", sorted(n for n, kind in LEARNERS.items() if kind.tags.reads_past_tasks)
+)
 def test_what_serves_a_task_is_of_earlier_ones_too(
     name: str, stream: Callable, three_tasks: list[Task]
 ) -> None:

@@ -12,12 +12,12 @@ from stream.config.inputs import BackboneConfig
 from stream.data.batches import collate
 from stream.data.task import Task
 from stream.fingerprint import tensor_digest
-from stream.learners._shared.inserted import Inserted
 from stream.learners.adapterfusion import AdapterFusion
 from stream.learners.bapna import Bapna
+from stream.learners.base import Learner
 from stream.learners.bitfit import BitFit
 from stream.learners.diff_pruning import DiffPruning
-from stream.learners.lora import Lora, LowRank
+from stream.learners.lora import Lora
 from stream.learners.lt_sft import LtSft
 from stream.learners.pals import Pals
 from stream.learners.parallel import Parallel
@@ -29,6 +29,7 @@ from stream.models.losses import batch_loss
 from stream.models.modules.columns import Lateral
 from stream.models.modules.composition import Attention
 from stream.models.modules.gates import expected_open, gate
+from stream.models.modules.low_rank import LowRank
 from stream.models.modules.projected_attention import Attention as ProjectedAttention
 from stream.models.modules.projected_attention import Projections
 from stream.record.ledger import count_stored
@@ -50,10 +51,10 @@ def bert_base(pooling: str = "cls") -> Encoder:
 @pytest.mark.parametrize(
     ("learner", "count"), [(Pfeiffer(), 894_528), (Lora(rank=8), 12 * 2 * 8 * (768 + 768))]
 )
-def test_parameters_of_inserted_modules_on_bert_base(learner: Inserted, count: int) -> None:
+def test_parameters_of_inserted_modules_on_bert_base(learner: Learner, count: int) -> None:
     encoder = bert_base()
     with torch.device("meta"):
-        learner.insert(encoder)
+        learner.setup(encoder, ["a"])
     added = {n: p for n, p in encoder.named_parameters() if n not in encoder.pretrained}
     assert sum(p.numel() for p in added.values()) == count
 
@@ -220,7 +221,7 @@ def test_diff_pruning_passes_gradients_as_autograd_does(structured: bool) -> Non
     changes = learner.changes()
     torch.manual_seed(1)
     learner.loss(batch).backward()
-    learner.after_backward()
+    learner.after_backward(batch)
     for name, parameter in model.encoder.named_parameters():
         torch.testing.assert_close(parameter.detach(), before[name], rtol=0, atol=1e-6)
     torch.manual_seed(1)
@@ -298,10 +299,10 @@ def test_lt_sft_keeps_what_moved_most_and_starts_it_again(three_tasks: list[Task
     sizes = np.sort(np.concatenate([np.abs(c).ravel() for c in moved.values()]))
     count = round(0.1 * len(sizes))
     for name, change in moved.items():
-        found = learner._chosen[name].numpy()
+        found = learner.chosen[name].numpy()
         assert (np.abs(change)[found] >= sizes[-count]).all()
         assert (np.abs(change)[~found] <= sizes[-count]).all()
-    assert sum(int(c.sum()) for c in learner._chosen.values()) == count
+    assert sum(int(c.sum()) for c in learner.chosen.values()) == count
 
 
 def test_fusion_is_attention_over_adapters() -> None:

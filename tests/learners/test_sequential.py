@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import collate
+from stream.data.batches import Batch, collate
 from stream.data.task import Task
-from stream.learners._shared.quadratic import Quadratic
+from stream.learners._shared.quadratic import QuadraticPenalty
 from stream.learners._shared.sequential import Penalized
 from stream.learners.agem import Agem, turn_aside
 from stream.learners.derpp import Derpp
@@ -63,13 +63,14 @@ def test_fisher_is_the_mean_of_squared_gradients_of_single_examples(num_labels: 
 def test_the_quadratic_penalty_is_a_sum_over_tasks() -> None:
     generator = np.random.default_rng(0)
     anchors, weights = generator.normal(size=(2, 3, 7)), generator.random((3, 7))
-    point, penalty = generator.normal(size=7), Quadratic()
+    stored: dict[str, torch.Tensor] = {}
+    point, penalty = generator.normal(size=7), QuadraticPenalty(stored, {})
     for anchor, weight in zip(anchors[0], weights, strict=True):
         penalty.add({"x": torch.tensor(anchor)}, {"x": torch.tensor(weight)})
     expected = sum(w * (point - a) for w, a in zip(weights, anchors[0], strict=True))
     np.testing.assert_allclose(penalty.gradient("x", torch.tensor(point)), expected, rtol=1e-12)
-    again = Quadratic()
-    again.load(penalty.state(), {"x": torch.tensor(anchors[0][-1])})
+    again = QuadraticPenalty(stored, {})
+    again.begin({"x": torch.tensor(anchors[0][-1])})
     np.testing.assert_allclose(again.gradient("x", torch.tensor(point)), expected, rtol=1e-12)
 
 
@@ -89,7 +90,7 @@ def test_between_tasks_the_weights_are_the_anchor(
 def test_online_ewc_keeps_the_newest_anchor_and_a_decayed_sum() -> None:
     generator = np.random.default_rng(0)
     anchors, weights = generator.normal(size=(3, 7)), generator.random((3, 7))
-    point, penalty = generator.normal(size=7), Quadratic()
+    point, penalty = generator.normal(size=7), QuadraticPenalty({}, {})
     for anchor, weight in zip(anchors, weights, strict=True):
         penalty.replace({"x": torch.tensor(anchor)}, {"x": torch.tensor(weight)}, 0.5)
     total = 0.25 * weights[0] + 0.5 * weights[1] + weights[2]
@@ -134,16 +135,16 @@ def test_si_sums_the_path(three_tasks: list[Task]) -> None:
     gradients, weights = [], [weight.detach().double().numpy().copy()]
     after_backward = learner.after_backward
 
-    def note() -> None:
+    def note(batch: Batch) -> None:
         gradients.append(weight.grad.double().numpy().copy())
-        after_backward()
+        after_backward(batch)
 
     learner.after_backward = note
     fit(learner, task, SHORT, lambda step: weights.append(weight.detach().double().numpy().copy()))
     steps = np.diff(np.array(weights), axis=0)
     path = -(np.array(gradients) * steps).sum(0)
     expected = np.maximum(path / ((weights[-1] - weights[0]) ** 2 + 0.1), 0)
-    found = learner.kept_state()[f"weight.{name}"].double().numpy()
+    found = learner.shared_tensors[f"weight.{name}"].double().numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-9)
     assert expected.max() > 0
 
@@ -167,9 +168,9 @@ def test_agem_never_steps_against_the_memory(three_tasks: list[Task]) -> None:
     learner, dots = run.learner, []
     after_backward = learner.after_backward
 
-    def watch() -> None:
+    def watch(batch: Batch) -> None:
         torch.manual_seed(0)
-        after_backward()
+        after_backward(batch)
         torch.manual_seed(0)  # the same dropout masks
         shared = learner.shared_parameters().values()
         loss = batch_loss(learner._remembered, run.model(learner._remembered))
@@ -189,7 +190,7 @@ def test_derpp_loss(three_tasks: list[Task]) -> None:
     run = Stream(Derpp(budget=6, replayed=4, alpha=alpha, beta=beta), three_tasks[:2])
     learner = run.learner
     fit(learner, three_tasks[0], SHORT)
-    stored = learner.kept_state()["a"].double().numpy()
+    stored = learner.shared_tensors["a"].double().numpy()
     learner.start(three_tasks[1])
     run.model.eval()
     batch = next(learner.training_batches(three_tasks[1], Epoch(0, 1, SHORT)))

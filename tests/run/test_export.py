@@ -44,7 +44,9 @@ def encoder(finished: Path) -> Path:
     """The run's pretrained encoder, as transformers saves it."""
     learner = serve_export_of(finished)
     body: Any = learner.model.encoder.body
-    state = {n: learner.task_parameters.first.get(f"body.{n}", p) for n, p in body.named_parameters()}
+    state = {
+        n: learner.task_parameters.first.get(f"body.{n}", p) for n, p in body.named_parameters()
+    }
     plain = {n: p.detach().clone() for n, p in state.items() if ".adapter." not in n}
     folder = finished.parent / "encoder"
     body.config.architectures = ["BertModel"]

@@ -13,12 +13,13 @@ from stream.data.batches import Batch, training_rows
 from stream.data.task import Task
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
+from stream.learners.agem import Agem
 from stream.learners.base import Learner
-from stream.learners.derpp import Derpp
 from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.joint import Joint
 from stream.learners.lwf import Lwf
+from stream.learners.majority import Majority
 from stream.learners.replay import Replay
 from stream.learners.workload import Epoch
 from stream.models.encoder import Encoder
@@ -203,23 +204,11 @@ def test_what_cannot_be_captured_is_eager_and_says_why() -> None:
         pick_engine("auto", Adapter(), CPU, 8, counting=False)
     )
     assert str(pick_engine("eager", Adapter(), CPU, 8, counting=False)) == "eager"
-    assert "hooks of its own" in str(pick_engine("auto", Derpp(), GPU, 8, counting=False))
+    assert "changes gradients" in str(pick_engine("auto", Agem(), GPU, 8, counting=False))
+    assert "no training steps" in str(pick_engine("auto", Majority(), GPU, 8, counting=False))
     assert "operations are counted" in str(pick_engine("auto", Adapter(), GPU, 8, counting=True))
     with pytest.raises(UserError, match="captured cannot be: graphs need a CUDA device"):
         pick_engine("captured", Adapter(), CPU, 8, counting=False)
-
-
-def test_hooks_decide_what_is_plain() -> None:
-    class Hooked(Finetune):
-        def after_backward(self) -> None:
-            """Do something."""
-
-    assert Adapter().plain_steps
-    assert Joint().plain_steps
-    assert not Replay().plain_steps
-    assert Replay().cuda_graph_safe
-    assert not Derpp().cuda_graph_safe
-    assert not Hooked().plain_steps
 
 
 def test_room_for_more_outputs_changes_nothing() -> None:
