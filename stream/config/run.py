@@ -9,7 +9,8 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from stream.config.inputs import BackboneConfig, Limits, StreamConfig
+from stream.config.backbone import BackboneConfig
+from stream.config.data import Limits, StreamConfig
 from stream.config.task import TaskSpec
 from stream.errors import choose, require, require_effect
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from stream.config.inputs import FilesData, GeneratedData, HubData
+from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import SPLITS

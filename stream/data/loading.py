@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stream.config.inputs import FilesData, GeneratedData, HubData
+from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.task import PARQUET_SPLITS, SPLITS, SourceColumns, TaskSpec
 from stream.data.prepare.rows import account_rows
 from stream.data.prepare.splits import carve, places, undivided_part

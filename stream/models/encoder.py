@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from stream.config.inputs import BackboneConfig
+from stream.config.backbone import BackboneConfig
 from stream.config.paths import locate
 from stream.data.batches import TokenBatch
 from stream.errors import UserError, first_line, require, understood

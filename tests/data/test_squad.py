@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stream.config.inputs import GeneratedData
+from stream.config.data import GeneratedData
 from stream.config.task import FilesSource, TaskSpec
 from stream.data.loading import load_task
 from stream.data.prepare.rows import account_rows

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stream.config.inputs import GeneratedData
+from stream.config.data import GeneratedData
 from stream.config.task import TaskSpec
 from stream.data.sources.grammar import generate
 from stream.data.task import Rows
