@@ -8,10 +8,10 @@ from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import SPLITS
-from stream.data.loading import LoadedTask, load_task
+from stream.data.loading import load_task
 from stream.data.prepare.leakage import Leak, handle_leaks
 from stream.data.prepare.samples import subsample
-from stream.data.task import Task
+from stream.data.task import LoadedTask, Task
 from stream.data.text_encoder import TextEncoder
 from stream.seeding import numpy_generator
 

@@ -140,7 +140,7 @@ class Captured:
         shape = (sizes, id(head), *map(id, self._trained))
         if shape not in self._graphs:
             blocks = zip(batch.blocks, sizes, strict=True)
-            inputs = batch.of_blocks(block.padded(*size) for block, size in blocks)
+            inputs = batch.with_blocks(block.padded(*size) for block, size in blocks)
             graph = self._capture(compute, inputs, sizes)
             if graph is None:
                 return compute(batch)
@@ -219,7 +219,7 @@ class _Graph:
     def replay(self, batch: Batch) -> torch.Tensor:
         """Execute the step on a batch that has at most as many rows and tokens."""
         for mine, theirs in zip(self._inputs.blocks, batch.blocks, strict=True):
-            mine.take(theirs)
+            mine.copy_from(theirs)
         self._graph.replay()
         return self._loss.clone()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream.data.loading import LoadedTask
+from stream.data.task import LoadedTask
 from stream.errors import UserError, require
 
 LOG = logging.getLogger(__name__)

@@ -73,7 +73,7 @@ def account_rows(
     kept = np.flatnonzero(state == KEPT)
     account.kept = len(kept)
     account.check()
-    return rows.take(kept), source.lines[kept], account
+    return rows.select(kept), source.lines[kept], account
 
 
 def _ragged(name: str, columns: SourceColumns, source: SourceTable, account: Account) -> None:

@@ -21,4 +21,4 @@ def subsample(rows: Rows, limit: int | None, num_labels: int | None) -> Rows:
         members = by_hash[strata[by_hash] == stratum]
         places[members] = (np.arange(len(members)) + 0.5) / len(members)
     chosen = np.lexsort((rows.keys, places))[:limit]
-    return rows.take(np.sort(chosen))
+    return rows.select(np.sort(chosen))

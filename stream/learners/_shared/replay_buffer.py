@@ -23,7 +23,7 @@ class ReplayBuffer:
         """Keep a uniform sample of the task's training rows; it depends on the name alone."""
         rows = task.split("train")
         order = numpy_generator(self._seed, "memory", task.name).permutation(len(rows))
-        kept = rows.take(np.sort(order[: self._budget]))
+        kept = rows.select(np.sort(order[: self._budget]))
         self._kept.append((task, replace(kept, answers=None)))  # learning reads labels alone
 
     def draw(
