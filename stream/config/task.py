@@ -209,8 +209,8 @@ class TaskSpec:
         return "score" if self.labels is None else "class"
 
     @property
-    def wanted(self) -> str:
-        """What labels there are, in words."""
+    def valid_labels(self) -> str:
+        """Which labels are valid, in words."""
         if self.target == "span":
             return "answers that stand at their places in the context"
         return ", ".join(map(repr, self.labels or [])) or f"a number in {self.score_range}"
