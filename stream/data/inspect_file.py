@@ -81,20 +81,20 @@ class Inspection:
             yield f"  {count:>8,}  {name!r}"
         if len(ranked) > LABELS_SHOWN:
             yield f"           and {len(ranked) - LABELS_SHOWN} more"
-        yield from self.trouble()
+        yield from self.warnings()
 
-    def trouble(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """Yield a warning for each likely problem."""
         for row in self.source.ragged[:5]:
-            yield f"trouble: line {row.line} has {row.found} fields instead of {row.expected}"
+            yield f"warning: line {row.line} has {row.found} fields instead of {row.expected}"
         by_name = {column.name: column for column in self.columns}
         for name in (*self.text, self.label):
             if by_name[name].blank:
-                yield f"trouble: {by_name[name].blank:,} rows have nothing in {name!r}"
+                yield f"warning: {by_name[name].blank:,} rows have nothing in {name!r}"
         for names in _alike(self.counts):
-            yield f"trouble: labels that differ in case or blanks only: {names}"
+            yield f"warning: labels that differ in case or blanks only: {names}"
         for name in (name for name, count in self.counts.items() if count < FEW_ROWS):
-            yield f"trouble: label {name!r} has {self.counts[name]} rows only"
+            yield f"warning: label {name!r} has only {self.counts[name]} rows"
 
     def task_yaml(self, name: str) -> str:
         """Return the task's YAML; all labels are quoted, and numbers are mapped to names."""
