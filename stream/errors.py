@@ -1,4 +1,4 @@
-"""The errors that a person can cause or meet; the command line turns each into one line."""
+"""The errors that users can cause or meet; the command line prints each as one line."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -8,24 +8,24 @@ from typing import Any
 
 
 class UserError(ValueError):
-    """A mistake in what the user asked for. Says the value found and the valid choices."""
+    """A mistake of the user. The message has the value and the valid choices."""
 
 
 class TrainingDivergedError(RuntimeError):
-    """A non-finite loss. Names the task, the step and the learning rate."""
+    """A loss is not finite. The message has the task, the step and the learning rate."""
 
 
 class IsolationError(RuntimeError):
-    """A learner that promises perfect memory changed what serves an earlier task."""
+    """A learner with parameter isolation changed something that serves an earlier task."""
 
 
 def unknown(what: str, value: object, choices: Iterable[str]) -> UserError:
-    """Build the error for a name that does not exist, with its nearest match.
+    """Return the error for an unknown name, with the nearest valid name.
 
     Args:
-        what: the kind of thing named, such as ``"task"``.
+        what: what the name is of, such as ``"task"``.
         value: the name that was given.
-        choices: every valid name.
+        choices: all valid names.
     """
     names = list(choices)
     near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
@@ -35,7 +35,16 @@ def unknown(what: str, value: object, choices: Iterable[str]) -> UserError:
 
 
 def choose(what: str, value: str, choices: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``choices``; raise `UserError` otherwise."""
+    """Return ``value`` if it is one of ``choices``.
+
+    Args:
+        what: what the name is of, such as ``"task"``.
+        value: the name that was given.
+        choices: all valid names.
+
+    Raises:
+        UserError: ``value`` is none of the choices.
+    """
     names = list(choices)
     if value not in names:
         raise unknown(what, value, names)
@@ -44,10 +53,13 @@ def choose(what: str, value: str, choices: Iterable[str]) -> str:
 
 @contextmanager
 def understood(what: object) -> Iterator[None]:
-    """Read values that somebody else may have written; what they are in is named if it fails.
+    """Turn errors of reading foreign data into a `UserError` that names where the data are.
+
+    For blocks that read values which another program or person may have written. ``what`` is the
+    file or object that contains them.
 
     Raises:
-        UserError: a value inside the block is missing, or of another form than expected.
+        UserError: a value is missing or does not have the expected form.
     """
     try:
         yield
@@ -59,24 +71,27 @@ def understood(what: object) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message; its type where there is none."""
+    """Return the first line of an error's message, or the name of its type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def require(condition: bool, message: str) -> None:  # noqa: FBT001 - reads as a sentence
-    """Raise `UserError` with ``message`` unless ``condition`` holds."""
+    """Raise `UserError` with ``message`` unless ``condition`` is true."""
     if not condition:
         raise UserError(message)
 
 
 def require_effect(settings: Any, key: str, *, used: bool, otherwise: str) -> None:
-    """Refuse a setting that is not read, unless it has its default.
+    """Check that a setting which has no effect here was left at its default.
 
     Args:
-        settings: the dataclass that holds it.
-        key: how the command line names it, such as ``learner.size``.
-        used: whether it is read.
-        otherwise: in what case it is not, as the message says it.
+        settings: the dataclass that contains the setting.
+        key: its name on the command line, such as ``learner.size``.
+        used: whether the setting has an effect.
+        otherwise: when it has none, for the message, such as ``"without probe.every"``.
+
+    Raises:
+        UserError: the setting has no effect, and its value is not the default.
     """
     name = key.rpartition(".")[2]
     value = getattr(settings, name)

@@ -1,5 +1,5 @@
-"""The names in a run folder, for those who write it and those who only read it."""
+"""The file names in a run folder, shared by the program and by the analysis."""
 
 FILE_NAME = "results.json"
-SCHEMA = 1  # of results.json; raised when a reader has to know
-LOCK, LOG_NAME = "lock", "run.log"  # all that a run killed before its first record leaves
+SCHEMA = 1  # of results.json; raise it when readers must handle a change
+LOCK, LOG_NAME = "lock", "run.log"  # all files of a run killed before its first record

@@ -1,7 +1,7 @@
-"""Randomness by name: every random stream is seeded from (run seed, purpose, names).
+"""Randomness by name: every random generator is seeded from (run seed, purpose, names).
 
-Never from a position or from how many draws came before. So a task's data, weights and batch
-order are the same wherever it stands in the stream.
+No seed depends on a position or on earlier draws. So a task's data, first weights and batch order
+are the same at any position in the stream.
 """
 
 import hashlib
@@ -14,24 +14,24 @@ import torch
 
 
 def derive_seed(seed: int, *names: str | int) -> int:
-    """Return a 63-bit seed that is a pure function of the run seed and the names."""
+    """Return a 63-bit seed: a pure function of the run's seed and the names."""
     text = json.dumps([seed, *names], ensure_ascii=True)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 
 def numpy_generator(seed: int, *names: str | int) -> np.random.Generator:
-    """Return numpy's generator for one named purpose."""
+    """Return numpy's generator for the purpose that the names describe."""
     return np.random.Generator(np.random.PCG64(derive_seed(seed, *names)))
 
 
 def torch_generator(seed: int, *names: str | int) -> torch.Generator:
-    """Return torch's CPU generator for one named purpose."""
+    """Return torch's CPU generator for the purpose that the names describe."""
     return torch.Generator().manual_seed(derive_seed(seed, *names))
 
 
 @contextmanager
-def kept_randomness() -> Iterator[None]:
-    """Restore torch's global generators after the block, those of the GPUs in use as well."""
+def preserved_rng_state() -> Iterator[None]:
+    """Restore the state of torch's global generators (CPU and GPUs in use) after the block."""
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=[gpu for gpu in gpus if torch.cuda.memory_reserved(gpu)]):
         yield
@@ -39,7 +39,7 @@ def kept_randomness() -> Iterator[None]:
 
 @contextmanager
 def torch_randomness(seed: int, *names: str | int) -> Iterator[None]:
-    """Seed torch's global generators (dropout reads them) inside the block, then restore them."""
-    with kept_randomness():
+    """Seed torch's global generators (as dropout uses them) for the block, then restore them."""
+    with preserved_rng_state():
         torch.manual_seed(derive_seed(seed, *names))
         yield

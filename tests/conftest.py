@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 
+from stream.config.backbone import BackboneConfig
 from stream.config.compose import compose_run, register
-from stream.config.inputs import BackboneConfig
 from stream.config.run import TrainingConfig
 from stream.config.task import FilesSource, TaskSpec
 from stream.data.build import DATA

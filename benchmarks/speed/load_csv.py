@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stream.config.inputs import BackboneConfig, FilesData
+from stream.config.backbone import BackboneConfig
+from stream.config.data import FilesData
 from stream.config.paths import locate
 from stream.config.task import FilesSource, TaskSpec
 from stream.data.loading import load_task

@@ -15,7 +15,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from stream.atomic_io import write_json
-from stream.config.run import FREE, RunConfig
+from stream.config.run import SCORE_NEUTRAL, RunConfig
 from stream.errors import TrainingDivergedError, UserError, require
 from stream.run.checkpoint import CheckpointStore
 from stream.run.resume import first_difference, one_writer, read_record
@@ -127,7 +127,9 @@ def finished_before(config: RunConfig, folder: Path) -> dict[str, Any] | None:
         return None
     results = read_record(path)
     wanted = json.loads(json.dumps(asdict(config)))
-    different = first_difference(results["config"], wanted, free=[n for n in FREE if n != "probe"])
+    different = first_difference(
+        results["config"], wanted, free=[n for n in SCORE_NEUTRAL if n != "probe"]
+    )
     require(
         different is None,
         f"{folder} holds a run of another configuration ({different}); choose another sweep name",

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError
 
-from stream.config.inputs import BackboneConfig
+from stream.config.backbone import BackboneConfig
 from stream.config.run import RunConfig
 from stream.errors import UserError, unknown
 

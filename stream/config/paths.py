@@ -4,7 +4,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from stream.config.inputs import BackboneConfig
+from stream.config.backbone import BackboneConfig
 from stream.errors import require
 
 

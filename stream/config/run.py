@@ -1,6 +1,6 @@
-"""The shape and the defaults of a run, as plain dataclasses.
+"""Settings: everything that decides a run, with the defaults.
 
-Treat the objects as read-only. (They cannot be frozen: Hydra composes into them.)
+Treat the objects as read-only. (They cannot be frozen, because Hydra composes into them.)
 """
 
 import re
@@ -9,30 +9,41 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from stream.config.inputs import BackboneConfig, Limits, StreamConfig
+from stream.config.backbone import BackboneConfig
+from stream.config.data import Limits, StreamConfig
 from stream.config.task import TaskSpec
 from stream.errors import choose, require, require_effect
 
 LEAKS = ("drop", "warn", "error")
 ORDERS = ("given", "reversed", "by_size", "random")
-# None of these changes a score: they may differ between two parts of a run.
-FREE = ("sweep", "tracking", "device", "cache", "checkpoint", "experiment", "resume", "probe")
+# Settings that change no score, so a run may be resumed with other values of them.
+SCORE_NEUTRAL = (
+    "sweep",
+    "tracking",
+    "device",
+    "cache",
+    "checkpoint",
+    "experiment",
+    "resume",
+    "probe",
+)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass
 class TrainingConfig:
-    """The paper's schedule (Houlsby et al. 2019, sections 3.1-3.2), shared by all learners.
+    """The training schedule (Houlsby et al. 2019, sections 3.1-3.2), the same for all learners.
 
     Attributes:
-        epochs: passes over a task's training rows.
-        min_steps: small tasks get more whole epochs, until they have at least so many steps (the
-            paper's Table 4 does the same by hand: 20 epochs for large sets, 100 for small ones).
-        batch_size: rows of the new task in each step.
-        warmup: fraction of the steps with a rising learning rate; it then falls linearly to 0.
-        weight_decay: AdamW's, of weights; biases and LayerNorms have none.
-        clip_norm: the largest norm of all gradients together.
-        engine: how a step is executed: ``eager``, ``captured`` (CUDA graphs) or ``auto``.
+        epochs: passes over a task's training examples.
+        min_steps: small tasks get more whole epochs until they have at least this many steps (the
+            paper's Table 4 does this by hand: 20 epochs for large data sets, 100 for small ones).
+        batch_size: examples of the new task per step.
+        warmup: the fraction of the steps in which the learning rate rises; then it falls linearly
+            to 0.
+        weight_decay: AdamW's weight decay; biases and LayerNorms have none.
+        clip_norm: gradients are scaled down so that their common norm is at most this.
+        engine: how a step is executed: ``eager``, ``captured`` (as a CUDA graph) or ``auto``.
     """
 
     epochs: int = 3
@@ -44,7 +55,7 @@ class TrainingConfig:
     engine: str = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse values outside their range."""
+        """Check the values. Raises UserError unless each one is within its range."""
         choose("training.engine", self.engine, ("auto", "eager", "captured"))
         least_of = {"epochs": 1, "min_steps": 0, "batch_size": 1, "weight_decay": 0}
         for name, least in least_of.items():
@@ -56,16 +67,17 @@ class TrainingConfig:
 
 @dataclass
 class EvaluationConfig:
-    """How the matrix is filled.
+    """How the score matrix is filled.
 
     Attributes:
-        split: ``test`` judges a run, ``validation`` chooses hyperparameters.
-        reuse: ``off`` measures every cell; ``on`` takes a task's last cell again where the
-            fingerprint of all that serves it is the same; ``verify`` does, but for the last row.
+        split: ``test`` for results, ``validation`` for choosing hyperparameters.
+        reuse: ``off`` measures every cell; ``on`` reuses a task's last cell if the fingerprint of
+            everything that serves the task is unchanged; ``verify`` does so too, but measures the
+            whole last row.
         baseline: also score the untrained learner on every task.
-        unseen: also score tasks that were not learned yet, after every task (forward transfer).
-        batch_tokens: padded tokens a batch at most; fixed, so that a task's shapes never change.
-            (null: 2048 on a CPU, 65536 on a GPU.)
+        unseen: after every task, also score the tasks that are not learned yet (forward transfer).
+        batch_tokens: the largest number of padded tokens per batch; it is fixed, so that the
+            shapes of a task's batches never change. Null is 2048 on a CPU and 65536 on a GPU.
     """
 
     split: str = "test"
@@ -75,7 +87,7 @@ class EvaluationConfig:
     batch_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse unknown splits and modes."""
+        """Check the values. Raises UserError unless each one is a valid choice."""
         choose("evaluation.split", self.split, ("test", "validation"))
         choose("evaluation.reuse", self.reuse, ("off", "verify", "on"))
         require(
@@ -86,16 +98,22 @@ class EvaluationConfig:
 
 @dataclass
 class ProbeConfig:
-    """Scores within a task: every ``every`` steps, on ``rows`` examples of each task met.
+    """Scores that are measured while a task is learned.
 
-    null switches it off.
+    Attributes:
+        every: the number of training steps between two measurements; null measures none.
+        rows: how many examples of each task so far are used.
     """
 
     every: int | None = None
     rows: int = 64
 
     def __post_init__(self) -> None:
-        """Refuse periods and samples that are none."""
+        """Check the values.
+
+        Raises UserError unless ``every`` is at least 1 or null and ``rows`` is at least 2, and if
+        ``rows`` is set without ``every``.
+        """
         every = self.every
         require(every is None or every >= 1, f"probe.every must be at least 1, got {every}")
         require(self.rows >= 2, f"probe.rows must be at least 2, got {self.rows}")
@@ -104,18 +122,23 @@ class ProbeConfig:
 
 @dataclass
 class CheckpointConfig:
-    """What is kept to go on after an interruption.
+    """When a run is saved, so that it can be resumed.
 
     Attributes:
-        every: steps within a task between checkpoints; null keeps only whole tasks.
-        enabled: false writes none at all.
+        every: the number of training steps between checkpoints within a task; null saves only
+            after whole tasks.
+        enabled: false writes no checkpoint at all.
     """
 
     every: int | None = 500
     enabled: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse periods that are none."""
+        """Check the values.
+
+        Raises UserError unless ``every`` is at least 1 or null, and if it is set although
+        checkpoints are disabled.
+        """
         every = self.every
         require(every is None or every >= 1, f"checkpoint.every must be at least 1, got {every}")
         used = self.enabled or every is None
@@ -129,19 +152,29 @@ class RunConfig:
     """Everything that decides a run.
 
     Attributes:
-        learner, data, tracking, backbone: chosen by group (``learner=NAME``), each with its fields.
-        stream: the list of tasks by its name; ``task``: the tasks themselves, in order.
-        order: ``given``, ``reversed``, ``by_size`` (fewest training rows first) or ``random``.
-        order_seed: what a random order is drawn with; null is 0.
-        leaks: held-out texts found in training rows: ``drop`` them there, ``warn`` or ``error``.
-        cache: folder of encoded tasks; null takes the user's cache.
-        limits: rows of each task at most.
-        seed: of first weights, batches, dropout and whatever else is drawn.
-        device: ``auto``, or a name that torch knows, such as ``cpu`` or ``cuda:1``.
+        learner: the method, chosen with ``learner=NAME``; its fields are the hyperparameters.
+        data: the source of the rows, chosen with ``data=NAME``.
+        tracking: the experiment tracker, chosen with ``tracking=NAME``.
+        backbone: the pretrained encoder, chosen with ``backbone=NAME``.
+        stream: the named list of tasks, chosen with ``stream=NAME``.
+        task: the tasks themselves by name, in order.
+        order: the order of the tasks: ``given``, ``reversed``, ``by_size`` (fewest training
+            examples first) or ``random``.
+        order_seed: the seed of a random order; null is 0.
+        leaks: what to do with held-out texts in training rows: ``drop`` the training rows,
+            ``warn``, or stop with an ``error``.
+        cache: the folder for downloaded data and encoded tasks; null is the user's cache folder.
+        limits: the largest number of rows of each task.
+        training: the training schedule.
+        evaluation: how the score matrix is filled.
+        probe: scores within a task.
+        checkpoint: when the run is saved.
+        seed: the seed of first weights, batches, dropout and everything else that is random.
+        device: ``auto``, or a device name of torch, such as ``cpu`` or ``cuda:1``.
         count_flops: count floating-point operations; steps are then executed eagerly.
-        experiment: the name of the experiment that chose these settings.
-        sweep: the name of a multirun's folder; started again, it goes on.
-        resume: the run folder to go on with, or ``auto``.
+        experiment: the name of the preset that chose these settings.
+        sweep: the name of a multirun's folder; starting it again continues it.
+        resume: the run folder to continue, or ``auto``.
     """
 
     learner: Any = MISSING
@@ -167,7 +200,11 @@ class RunConfig:
     resume: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse unknown orders, unusable names and settings without effect."""
+        """Check the values.
+
+        Raises UserError unless every choice and name is valid, there is at least one task and the
+        seed is not negative, and if ``order_seed`` is set without a random order.
+        """
         choose("order", self.order, ORDERS)
         choose("leaks", self.leaks, LEAKS)
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
@@ -182,5 +219,5 @@ class RunConfig:
 
     @property
     def stream_name(self) -> str:
-        """The stream's name; ``custom`` where other tasks were chosen than it has."""
+        """The name of the stream; ``custom`` if the tasks are not those of the stream."""
         return self.stream.name if list(self.task) == self.stream.tasks else "custom"

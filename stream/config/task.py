@@ -1,4 +1,4 @@
-"""What a task's YAML states: its kind, labels and metric, and where its rows come from."""
+"""Settings: the YAML of a task, with its kind, labels and metric, and where its rows come from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from stream.errors import choose, require
 SPLITS = ("train", "validation", "test")
 PARQUET_SPLITS = {split: f"{split}.parquet" for split in SPLITS}
 DROPPABLE = ("ragged", "unknown_label", "duplicate")
-METRICS_OF = {  # what a label is: how predictions are judged
+METRICS_OF = {  # by the kind of label: the valid metrics of a task
     "class": ("accuracy", "f1", "matthews_correlation"),
     "score": ("spearman",),
     "span": ("answer_f1", "exact_match"),
@@ -21,13 +21,13 @@ METRICS = tuple(metric for metrics in METRICS_OF.values() for metric in metrics)
 
 @dataclass
 class DialectSpec:
-    """How a delimited text file is read; null is detected and printed.
+    """How a text file is written; whatever is null is detected and printed.
 
     Attributes:
         encoding: such as ``utf-8``, ``utf-16``, ``cp1252``.
-        delimiter: one character.
-        quoting: false where quote characters are text.
-        header: false where the first line is a row; columns are column_1, column_2, ...
+        delimiter: one character, or ``tab``, ``pipe``, ``semicolon`` or ``comma``.
+        quoting: false if quote characters are text.
+        header: false if the first line is a row; columns are then column_1, column_2, ...
     """
 
     encoding: str | None = None
@@ -41,16 +41,17 @@ class SourceColumns:
     """What a source's columns mean.
 
     Attributes:
-        text: the text column, or both of a pair in reading order.
-        label: the label column; ``*`` stands for the rest of a long name. Of a span task, that of
-            the answers' texts.
-        start: of a span task, the column of the answers' first characters.
-        values: source value -> label name, where they differ (``*`` as above). Numbers that are
-            not mapped are indices, but on the hub, where copies number labels differently.
-        exclude: label values whose rows are left out on purpose, such as "not sure".
-        drop: what may be dropped instead of being an error (`DROPPABLE`).
-        group: column whose rows stay in one split where splits are carved.
-        rows: expected number of rows by part of the source.
+        numbers_are_indices: whether a number that ``values`` does not map is an index into the
+            labels; not on the hub, where copies of a data set number labels differently.
+        text: the text column, or the two columns of a pair in reading order.
+        label: the label column; a ``*`` stands for the rest of a long name. In a span task, the
+            column with the texts of the answers.
+        start: in a span task, the column with the first character of each answer.
+        values: source value -> label name, where they differ (``*`` as above).
+        exclude: label values whose rows are dropped on purpose, such as "not sure".
+        drop: which rows may be dropped instead of causing an error (`DROPPABLE`).
+        group: when splits are made, rows with the same value in this column stay in one split.
+        rows: the expected number of rows in each part of the source.
     """
 
     numbers_are_indices: ClassVar[bool] = True
@@ -65,27 +66,27 @@ class SourceColumns:
     rows: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse reasons that do not exist."""
+        """Check the values. Raises UserError unless ``drop`` and ``values`` are valid."""
         for reason in self.drop:
             choose("drop reason", reason, DROPPABLE)
         _check_texts("values", self.values)
 
 
 def _check_texts(what: str, texts: Mapping[str, object]) -> None:
-    """Refuse values that are no text; omegaconf lets empty mappings pass."""
+    """Raise UserError unless all values are strings; omegaconf accepts an empty mapping."""
     odd = [f"{name}: {value}" for name, value in texts.items() if not isinstance(value, str)]
     require(not odd, f"{what} must be texts, got {', '.join(odd)}")
 
 
 @dataclass
 class FilesSource(SourceColumns):
-    """The task's files: ``data.root``/``folder``/pattern.
+    """The files of the task: ``data.root``/``folder``/pattern.
 
     Attributes:
-        folder: below ``data.root``, or absolute.
-        splits: a pattern a split, or one for ``all``; none means `PARQUET_SPLITS`. (The default is
-            empty because Hydra adds a YAML's keys to a default's instead of replacing them.)
-        dialect: how delimited text is read.
+        folder: a folder below ``data.root``, or an absolute path.
+        splits: one pattern per split, or one for ``all``; empty means `PARQUET_SPLITS`. (The
+            default is empty because Hydra merges a YAML's keys with those of the default.)
+        dialect: how delimited text is written.
     """
 
     folder: str = "."
@@ -93,7 +94,7 @@ class FilesSource(SourceColumns):
     dialect: DialectSpec = field(default_factory=DialectSpec)
 
     def __post_init__(self) -> None:
-        """Refuse splits that are no patterns."""
+        """Check the values. Raises UserError unless every split has a pattern."""
         super().__post_init__()
         _check_texts("splits", self.splits)
 
@@ -103,12 +104,12 @@ class HubSource(SourceColumns):
     """The task on the Hugging Face hub.
 
     Attributes:
-        id: such as ``nyu-mll/glue``; null where none is known.
-        config: the data set's configuration.
-        revision: null is the main branch, resolved and recorded at the first load;
-            ``refs/convert/parquet`` where main is a script.
-        splits: our split -> the hub's. Splits that we lack are carved from train.
-        missing: why there is no id, and how to go on.
+        id: the data set, such as ``nyu-mll/glue``; null if it is not on the hub.
+        config: the configuration of the data set.
+        revision: null is the main branch, whose commit is recorded at the first load; use
+            ``refs/convert/parquet`` if main is a loading script.
+        splits: split -> name of the split on the hub. Missing splits are taken from train.
+        missing: why there is no id, and what to do instead.
     """
 
     numbers_are_indices: ClassVar[bool] = False
@@ -120,14 +121,19 @@ class HubSource(SourceColumns):
     missing: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse splits that have no name."""
+        """Check the values. Raises UserError unless every split has a name on the hub."""
         super().__post_init__()
         _check_texts("splits", self.splits)
 
 
 @dataclass
 class GeneratedText:
-    """How the generated twin of a task looks: words a text, and the pool of texts it shares."""
+    """How the generated version of a task looks.
+
+    Attributes:
+        words: the mean number of words per text.
+        pool: tasks with the same pool share their texts; null shares none.
+    """
 
     words: int = 12
     pool: str | None = None
@@ -135,13 +141,23 @@ class GeneratedText:
 
 @dataclass
 class TaskSpec:
-    """One task as its YAML states it. ``labels`` null means regression on ``score_range``.
+    """The specification of a task, as in its YAML.
 
-    The ``kind`` is ``single`` or ``pair``, the texts of a row, or ``span``: a question, and a
-    context in which its answer stands. A span task has neither labels nor score_range.
-
-    ``original`` is how the `files` source takes the task as it was published, where the files of
-    ``files`` are not there.
+    Attributes:
+        title: the name in tables and figures.
+        kind: ``single`` or ``pair`` (one or two texts per row), or ``span`` (a question, and a
+            context that contains the answer).
+        labels: the names of the classes, in the order of the outputs; null for regression and for
+            span tasks.
+        score_range: the lowest and highest score of a regression task; null for other tasks.
+        metric: the task's own metric, one of `METRICS_OF` its kind of label.
+        version: raised when a change makes scores incomparable.
+        source: where the data come from, for people.
+        files: the task for ``data=files``.
+        original: the task for ``data=files`` in the form in which it was published; used if the
+            folder of ``files`` does not exist.
+        hub: the task for ``data=hub``.
+        generated: the task for ``data=generated``.
     """
 
     title: str = MISSING
@@ -157,19 +173,20 @@ class TaskSpec:
     generated: GeneratedText = field(default_factory=GeneratedText)
 
     def __post_init__(self) -> None:
-        """Refuse a contradictory specification."""
+        """Check the values. Raises UserError if the specification contradicts itself."""
         choose("task kind", self.kind, ("single", "pair", "span"))
         choose("task metric", self.metric, METRICS)
         self._check_labels()
         metrics = METRICS_OF[self.target]
         require(
             self.metric in metrics,
-            f"task {self.title!r}: {self.metric} does not judge a {self.target}, but "
-            f"{', '.join(metrics)}",
+            f"task {self.title!r}: metric {self.metric} is not for labels of kind {self.target!r}. "
+            f"Valid: {', '.join(metrics)}",
         )
         require(
             self.metric != "f1" or len(self.labels or ()) == 2,
-            f"task {self.title!r}: f1 is of the second of two labels, got {self.labels}",
+            f"task {self.title!r}: f1 needs exactly two labels (it is the F1 of the second), "
+            f"got {self.labels}",
         )
         expected = 1 if self.kind == "single" else 2
         for columns in (self.files, self.original, self.hub):
@@ -180,16 +197,17 @@ class TaskSpec:
             )
             require(
                 not columns.text or (columns.start is not None) == (self.kind == "span"),
-                f"task {self.title!r}: start names a column of a span task, and only of one",
+                f"task {self.title!r}: a span task needs start, the column of the answers' first "
+                "characters; other tasks must not have it",
             )
 
     def _check_labels(self) -> None:
-        """Refuse labels and ranges that are none, or none of this kind."""
+        """Raise UserError unless labels or score range are valid and fit the kind of the task."""
         given = (self.labels is not None) + (self.score_range is not None)
         require(
             given == (0 if self.kind == "span" else 1),
-            f"task {self.title!r}: give either labels or score_range, not both and not neither; "
-            "a span task has none of them",
+            f"task {self.title!r}: give exactly one of labels and score_range; a span task has "
+            "neither",
         )
         if self.labels is not None:
             distinct = len(set(self.labels))
@@ -203,19 +221,19 @@ class TaskSpec:
 
     @property
     def target(self) -> str:
-        """What a row's label is: a ``class``, a ``score`` or a ``span``."""
+        """The kind of label: ``class``, ``score`` or ``span``."""
         if self.kind == "span":
             return "span"
         return "score" if self.labels is None else "class"
 
     @property
-    def wanted(self) -> str:
-        """What labels there are, in words."""
+    def valid_labels(self) -> str:
+        """Which labels are valid, in words."""
         if self.target == "span":
             return "answers that stand at their places in the context"
         return ", ".join(map(repr, self.labels or [])) or f"a number in {self.score_range}"
 
     @property
     def num_outputs(self) -> int:
-        """Width K of the task's head: its classes, 1 for regression, 2 for a span (its ends)."""
+        """The width K of the head: the number of classes, 1 for a score, 2 for a span."""
         return {"class": len(self.labels or ()), "score": 1, "span": 2}[self.target]

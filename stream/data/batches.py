@@ -1,6 +1,6 @@
-"""Batches of token ids: which rows go together, and how they are padded.
+"""Batches of token ids: which examples go together, and how they are padded.
 
-B examples a batch, L tokens after padding, D width of the encoder.
+B examples per batch, L tokens per example after padding.
 """
 
 import math
@@ -17,14 +17,18 @@ from stream.seeding import numpy_generator
 
 PAD_MULTIPLE = 8
 BUCKET_BATCHES = 16
-UNCOUNTED = -100  # as a label: of no loss; torch's own choice. Of numbers, NaN
+IGNORED_LABEL = -100  # a class label that adds no loss (torch's ignore_index); for scores NaN
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows ``start:stop`` of a batch, all of one task; its head alone sees them.
+    """The examples ``start:stop`` of a batch, all of one task; only its head sees them.
 
-    ``width`` is the padded length that these rows alone need.
+    Attributes:
+        task: the task of these examples.
+        start: position of the first example in the batch.
+        stop: position after the last one.
+        width: the padded length that these examples alone need.
     """
 
     task: Task
@@ -35,14 +39,15 @@ class Part:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """Padded examples and what is to be learned of them.
+    """Padded examples and their labels.
 
     Attributes:
         input_ids: int64 [B, L].
         attention_mask: int64 [B, L], 1 on tokens.
         token_type_ids: int64 [B, L], 1 on the second text of a pair.
-        labels: tensors with a row an example.
-        count: how many examples there are before those that only fill up, a scalar; None: all.
+        labels: tensors with one row per example.
+        count: how many of the examples are real, a scalar tensor; the rest only fill up the batch
+            and come last. None if all are real.
     """
 
     input_ids: torch.Tensor
@@ -55,7 +60,7 @@ class TokenBatch:
         return self.input_ids.shape[0]
 
     def to(self, device: torch.device) -> Self:
-        """Return the examples on ``device``."""
+        """Return the batch on ``device``."""
         return replace(
             self,
             input_ids=self.input_ids.to(device, non_blocking=True),
@@ -71,39 +76,39 @@ class TokenBatch:
 
     @property
     def size(self) -> int | torch.Tensor:
-        """By what a mean over the examples divides."""
+        """The number of real examples: what a mean over the batch divides by."""
         return len(self) if self.count is None else self.count
 
     def mean(self, values: torch.Tensor) -> torch.Tensor:
-        """Return the mean of a value an example, [B], over those that count."""
+        """Return the mean of ``values`` [B], one per example, over the real examples."""
         if self.count is None:
             return values.mean()
-        counts = torch.arange(len(self), device=values.device) < self.count
-        return torch.where(counts, values, 0.0).sum() / self.count
+        is_real = torch.arange(len(self), device=values.device) < self.count
+        return torch.where(is_real, values, 0.0).sum() / self.count
 
-    def padded(self, rows: int, width: int) -> Self:
-        """Return a copy with tensors of its own: ``rows`` examples of ``width`` tokens.
+    def padded(self, size: int, width: int) -> Self:
+        """Return a copy of ``size`` examples with ``width`` tokens, in new tensors.
 
-        Rows that are filled up repeat the last one, and have labels that change no loss.
+        Added examples repeat the last one, with labels that add no loss.
         """
         more = (0, width - self.width)
-        places = torch.arange(rows, device=self.input_ids.device).clamp(max=len(self) - 1)
-        found = replace(
+        sources = torch.arange(size, device=self.input_ids.device).clamp(max=len(self) - 1)
+        copy = replace(
             self,
-            input_ids=functional.pad(self.input_ids[places], more),
-            attention_mask=functional.pad(self.attention_mask[places], more),
-            token_type_ids=functional.pad(self.token_type_ids[places], more),
-            labels=tuple(tensor[places] for tensor in self.labels),
+            input_ids=functional.pad(self.input_ids[sources], more),
+            attention_mask=functional.pad(self.attention_mask[sources], more),
+            token_type_ids=functional.pad(self.token_type_ids[sources], more),
+            labels=tuple(tensor[sources] for tensor in self.labels),
             count=torch.zeros((), device=self.input_ids.device),
         )
-        found.take(self)
-        return found
+        copy.copy_from(self)
+        return copy
 
-    def take(self, other: "TokenBatch") -> None:
-        """Take the values of a batch that has at most as many rows and tokens, in place.
+    def copy_from(self, other: "TokenBatch") -> None:
+        """Copy the values of a batch with at most as many examples and tokens, in place.
 
-        Columns behind it are masked; whatever tokens stand there are not read. Rows behind it keep
-        their tokens, and have labels that change no loss.
+        Positions after the tokens of ``other`` are masked, so what they hold is not read. Examples
+        after those of ``other`` keep their tokens and get labels that add no loss.
         """
         rows, width = other.input_ids.shape
         self.input_ids[:rows, :width].copy_(other.input_ids)
@@ -112,40 +117,41 @@ class TokenBatch:
         self.attention_mask[:rows, width:].zero_()
         for mine, theirs in zip(self.labels, other.labels, strict=True):
             mine[: len(theirs)].copy_(theirs)
-            mine[len(theirs) :].fill_(math.nan if mine.is_floating_point() else UNCOUNTED)
+            mine[len(theirs) :].fill_(math.nan if mine.is_floating_point() else IGNORED_LABEL)
         if self.count is not None:
             self.count.fill_(rows)
 
 
 @dataclass(frozen=True)
 class Batch(TokenBatch):
-    """Examples of one task or of several, told apart by where they stand.
+    """Examples of one or several tasks, those of one task side by side.
 
     Attributes:
-        labels: one tensor a part: int64 class indices, float32 scores, or int64 spans [B_part, 4].
-        parts: which rows belong to which task, in row order, without gaps.
+        labels: one tensor per part: int64 class indices, float32 scores, or int64 spans
+            [B_part, 4].
+        parts: which examples belong to which task, in order and without gaps.
     """
 
     parts: tuple[Part, ...]
 
     @property
     def blocks(self) -> tuple[TokenBatch, ...]:
-        """What the encoder sees apart."""
+        """The token batches that the encoder computes separately."""
         return (self,)
 
-    def of_blocks(self, blocks: Iterable[TokenBatch]) -> "Batch":
-        """Return the batch with other values of its `blocks`."""
+    def with_blocks(self, blocks: Iterable[TokenBatch]) -> "Batch":
+        """Return a copy with other `blocks`."""
         (block,) = blocks
         assert isinstance(block, Batch)
         return block
 
-    def padded(self, rows: int, width: int) -> Self:
-        """Return a copy with tensors of its own; of one task."""
+    def padded(self, size: int, width: int) -> Self:
+        """Return a padded copy in new tensors; only for a batch of one task."""
         (part,) = self.parts
-        return replace(super().padded(rows, width), parts=(replace(part, stop=rows),))
+        return replace(super().padded(size, width), parts=(replace(part, stop=size),))
 
     def only(self, parts: slice) -> "Batch":
-        """Return some neighbouring parts as a batch, padded no further than they need."""
+        """Return neighbouring parts as a batch, with no more padding than they need."""
         chosen = self.parts[parts]
         first, last = chosen[0].start, chosen[-1].stop
         width = max(part.width for part in chosen)
@@ -159,29 +165,30 @@ class Batch(TokenBatch):
 
 
 def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Batch:
-    """Pad the chosen rows of one or several tasks to one batch.
+    """Pad examples of one or several tasks to one batch.
 
-    L is the longest row's length, rounded up to a multiple of 8, so that shapes are few.
+    L is the length of the longest example, rounded up to a multiple of 8 to keep the number of
+    different shapes small.
 
     Args:
-        chosen: (task, split, row indices) in row order.
-        pad_id: the tokenizer's padding.
+        chosen: (task, split, indices of examples) of each part, in order.
+        pad_id: the tokenizer's padding token.
     """
-    lengths = np.concatenate([split.lengths_of(rows) for _, split, rows in chosen])
-    firsts = np.concatenate([split.first_lengths[rows] for _, split, rows in chosen])
+    lengths = np.concatenate([split.lengths_of(indices) for _, split, indices in chosen])
+    first_lengths = np.concatenate([split.first_lengths[i] for _, split, i in chosen])
     position = np.arange(_padded(lengths))
     mask = position < lengths[:, None]
     ids = np.full(mask.shape, pad_id, np.int64)
     stop = 0
     parts, labels = [], []
-    for task, split, rows in chosen:
-        start, stop = stop, stop + len(rows)
-        inside = mask[start:stop]
-        places = split.offsets[rows][:, None] + position
-        ids[start:stop][inside] = split.token_ids[places[inside]]
+    for task, split, indices in chosen:
+        start, stop = stop, stop + len(indices)
+        is_token = mask[start:stop]
+        sources = split.offsets[indices][:, None] + position
+        ids[start:stop][is_token] = split.token_ids[sources[is_token]]
         parts.append(Part(task, start, stop, _padded(lengths[start:stop])))
-        labels.append(torch.from_numpy(split.labels[rows]))
-    types = mask & (position >= firsts[:, None])
+        labels.append(torch.from_numpy(split.labels[indices]))
+    types = mask & (position >= first_lengths[:, None])
     return Batch(
         torch.from_numpy(ids),
         torch.from_numpy(mask.astype(np.int64)),
@@ -192,30 +199,45 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
 
 
 def _padded(lengths: np.ndarray) -> int:
-    """Return the padded length of rows of these lengths."""
+    """Return the padded length of examples of these lengths."""
     return -(-int(lengths.max()) // PAD_MULTIPLE) * PAD_MULTIPLE
 
 
 def epoch_order(
     lengths: np.ndarray, batch_size: int, generator: np.random.Generator
 ) -> list[np.ndarray]:
-    """Return the row indices of each batch of one epoch: a length-bucketed shuffle.
+    """Return the indices of the examples of each batch of one epoch: a length-bucketed shuffle.
 
-    The rows are shuffled, cut into buckets of 16 batches, sorted by length within each bucket,
-    cut into batches, and the batches are shuffled. Every row occurs once; padding is small.
+    The examples are shuffled, cut into buckets of 16 batches, sorted by length within each bucket
+    and cut into batches; then the batches are shuffled. Every example occurs once, and there is
+    little padding.
+
+    Args:
+        lengths: the number of tokens of each example, [N].
+        batch_size: examples per batch; the last batch of a bucket may be smaller.
+        generator: draws the shuffles.
     """
     shuffled = generator.permutation(len(lengths))
     bucket = batch_size * BUCKET_BATCHES
     batches = []
     for start in range(0, len(shuffled), bucket):
-        rows = shuffled[start : start + bucket]
-        rows = rows[np.argsort(lengths[rows], kind="stable")]
-        batches.extend(rows[i : i + batch_size] for i in range(0, len(rows), batch_size))
+        chosen = shuffled[start : start + bucket]
+        chosen = chosen[np.argsort(lengths[chosen], kind="stable")]
+        batches.extend(chosen[i : i + batch_size] for i in range(0, len(chosen), batch_size))
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
 def training_rows(task: Task, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Return the rows of each training batch: a pure function of (seed, task name, epoch)."""
+    """Return the indices of the examples of each training batch.
+
+    A pure function of (seed, task name, epoch) for the same examples and batch size.
+
+    Args:
+        task: the task that is learned.
+        batch_size: examples per batch.
+        seed: the run's seed.
+        epoch: from 0.
+    """
     generator = numpy_generator(seed, "batches", task.name, epoch)
     return epoch_order(task.split("train").lengths, batch_size, generator)
 
@@ -223,27 +245,29 @@ def training_rows(task: Task, batch_size: int, seed: int, epoch: int) -> list[np
 def evaluation_batches(
     chosen: Sequence[tuple[Task, Split]], pad_id: int, batch_tokens: int
 ) -> Iterator[tuple[list[tuple[int, np.ndarray]], Batch]]:
-    """Yield the rows of one or several tasks, longest first, in as few batches as fit.
+    """Yield the examples of one or several tasks, longest first, in as few batches as possible.
 
-    The shapes depend on the splits alone, so what is evaluated alone always has the same ones.
+    The shapes of the batches depend on the splits alone, so the same splits always give the same
+    shapes.
 
     Args:
         chosen: (task, split) of each task.
-        pad_id: the tokenizer's padding.
-        batch_tokens: padded tokens a batch at most; a longer row is alone in its batch.
+        pad_id: the tokenizer's padding token.
+        batch_tokens: the largest number of padded tokens per batch; a longer example is alone in
+            its batch.
 
     Yields:
-        (position in ``chosen``, row indices) of each part, and the batch.
+        (position in ``chosen``, indices of examples) of each part, and the batch.
     """
     lengths = np.concatenate([split.lengths for _, split in chosen])
-    owners = np.repeat(np.arange(len(chosen)), [len(split) for _, split in chosen])
-    rows = np.concatenate([np.arange(len(split)) for _, split in chosen])
+    positions = np.repeat(np.arange(len(chosen)), [len(split) for _, split in chosen])
+    indices = np.concatenate([np.arange(len(split)) for _, split in chosen])
     by_length = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(by_length):
         width = _padded(lengths[by_length[start : start + 1]])
-        taken = by_length[start : start + max(batch_tokens // width, 1)]
-        found = np.unique(owners[taken]).tolist()
-        parts = [(owner, rows[taken[owners[taken] == owner]]) for owner in found]
-        yield parts, collate([(*chosen[owner], of_it) for owner, of_it in parts], pad_id)
-        start += len(taken)
+        batch = by_length[start : start + max(batch_tokens // width, 1)]
+        present = np.unique(positions[batch]).tolist()
+        parts = [(task, indices[batch[positions[batch] == task]]) for task in present]
+        yield parts, collate([(*chosen[task], examples) for task, examples in parts], pad_id)
+        start += len(batch)

@@ -1,17 +1,17 @@
-"""From the configuration to the ordered list of tasks of a stream."""
+"""Build the ordered list of tasks of a stream from the configuration."""
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from stream.config.inputs import FilesData, GeneratedData, HubData
+from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import SPLITS
-from stream.data.loading import LoadedTask, load_task
+from stream.data.loading import load_task
 from stream.data.prepare.leakage import Leak, handle_leaks
 from stream.data.prepare.samples import subsample
-from stream.data.task import Task
+from stream.data.task import LoadedTask, Task
 from stream.data.text_encoder import TextEncoder
 from stream.seeding import numpy_generator
 
@@ -21,15 +21,18 @@ DATA = {"generated": GeneratedData, "files": FilesData, "hub": HubData}
 def build_tasks(
     config: RunConfig, encoder: TextEncoder, on_task: Callable[[str], None] = lambda name: None
 ) -> tuple[list[Task], list[Leak]]:
-    """Read every task, deal with leaks between them, limit, encode, and put them in order.
+    """Load every task, handle leaks between them, take samples, encode, and put them in order.
 
     Args:
         config: the run's configuration.
-        encoder: the backbone's tokenizer.
-        on_task: called with each task's name before it is read or encoded.
+        encoder: the backbone's tokenizer, with its cache.
+        on_task: called with each task's name before the task is loaded and before it is encoded.
 
     Returns:
         The tasks in order, and the leaks that were found.
+
+    Raises:
+        UserError: data that are missing or wrong, or leaks with ``leaks=error``.
     """
     loaded = {}
     for name, spec in config.task.items():
@@ -44,7 +47,7 @@ def build_tasks(
 
 
 def _encode(config: RunConfig, name: str, loaded: LoadedTask, encoder: TextEncoder) -> Task:
-    """Limit and encode one task."""
+    """Take the task's samples (``limits``) and encode them."""
     spec = config.task[name]
     num_labels = None if spec.labels is None else len(spec.labels)
     splits, hashes = {}, {}
@@ -57,9 +60,12 @@ def _encode(config: RunConfig, name: str, loaded: LoadedTask, encoder: TextEncod
 
 
 def arrange(tasks: Sequence[Task], order: str, seed: int | None) -> list[Task]:
-    """Permute the tasks: ``given``, ``reversed``, ``by_size`` (small first) or ``random``.
+    """Return the tasks in the order of the stream.
 
-    A random order is a pure function of the seed and the *set* of names.
+    Args:
+        tasks: in the given order.
+        order: ``given``, ``reversed``, ``by_size`` (fewest training examples first) or ``random``.
+        seed: for a random order, which is a pure function of the seed and the *set* of names.
     """
     if order == "reversed":
         return list(reversed(tasks))
@@ -73,6 +79,6 @@ def arrange(tasks: Sequence[Task], order: str, seed: int | None) -> list[Task]:
 
 
 def data_hash(tasks: Sequence[Task]) -> str:
-    """Return one SHA-256 for the rows of all tasks, whatever their order."""
+    """Return one SHA-256 of the rows of all tasks; it does not depend on the order of the tasks."""
     hashes = {task.name: dict(task.hashes) for task in tasks}
     return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()

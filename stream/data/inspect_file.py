@@ -1,4 +1,4 @@
-"""Look at a labelled file: what it holds, what troubles it, and a task YAML ready to run."""
+"""Describe a user's labelled file, warn about likely problems, and write its task YAML."""
 
 import json
 import re
@@ -15,18 +15,27 @@ from stream.data.sources.files import read_table
 from stream.data.table import SourceTable
 from stream.errors import UserError, require
 
-pc: Any = pyarrow.compute  # its functions are made at import, out of a type checker's sight
+pc: Any = pyarrow.compute  # a type checker does not see functions that are created at import
 LABEL_NAMES = re.compile(
     r"label|class|categor|target|sentiment|stance|tag|topic|^y$", re.IGNORECASE
 )
-MOST_LABELS = 200
+MAX_LABELS = 200  # a column with more different values is not taken for the label
 LABELS_SHOWN = 12
-FEW_ROWS = 10
+FEW_ROWS = 10  # warn about labels with fewer rows
 
 
 @dataclass(frozen=True)
 class Column:
-    """What one column holds."""
+    """What one column contains.
+
+    Attributes:
+        name: the column's name.
+        kind: its Arrow type.
+        distinct: the number of different values.
+        blank: the number of rows with no value, or an empty one.
+        mean_length: the mean number of characters.
+        longest: the largest number of characters.
+    """
 
     name: str
     kind: str
@@ -38,7 +47,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Inspection:
-    """A file, its columns, and which of them look like text and label."""
+    """A file, its columns, and which of them are the text and the label.
+
+    Attributes:
+        source: the file's rows.
+        columns: all its columns.
+        text: the names of the text columns.
+        label: the name of the label column.
+        counts: the number of rows of each label.
+    """
 
     source: SourceTable
     columns: tuple[Column, ...]
@@ -64,23 +81,23 @@ class Inspection:
             yield f"  {count:>8,}  {name!r}"
         if len(ranked) > LABELS_SHOWN:
             yield f"           and {len(ranked) - LABELS_SHOWN} more"
-        yield from self.trouble()
+        yield from self.warnings()
 
-    def trouble(self) -> Iterator[str]:
-        """Yield what a person should look at before training."""
+    def warnings(self) -> Iterator[str]:
+        """Yield a warning for each likely problem."""
         for row in self.source.ragged[:5]:
-            yield f"trouble: line {row.line} has {row.found} fields instead of {row.expected}"
+            yield f"warning: line {row.line} has {row.found} fields instead of {row.expected}"
         by_name = {column.name: column for column in self.columns}
         for name in (*self.text, self.label):
             if by_name[name].blank:
-                yield f"trouble: {by_name[name].blank:,} rows have nothing in {name!r}"
+                yield f"warning: {by_name[name].blank:,} rows have nothing in {name!r}"
         for names in _alike(self.counts):
-            yield f"trouble: labels that differ in case or blanks only: {names}"
+            yield f"warning: labels that differ in case or blanks only: {names}"
         for name in (name for name, count in self.counts.items() if count < FEW_ROWS):
-            yield f"trouble: label {name!r} has {self.counts[name]} rows only"
+            yield f"warning: label {name!r} has only {self.counts[name]} rows"
 
     def task_yaml(self, name: str) -> str:
-        """Return the task's YAML; all labels quoted, numbers mapped to names."""
+        """Return the task's YAML; all labels are quoted, and numbers are mapped to names."""
         path = Path(self.source.where).resolve()
         is_text = pa.types.is_string(self.source.table.schema.field(self.label).type)
         labels = sorted(self.counts)
@@ -105,7 +122,7 @@ class Inspection:
 
 
 def _alike(names: Iterable[str]) -> list[list[str]]:
-    """Return the groups of names that differ in case or blanks only."""
+    """Return the groups of names that differ only in case or white space."""
     folded: dict[str, list[str]] = {}
     for name in names:
         folded.setdefault(" ".join(name.casefold().split()), []).append(name)
@@ -115,16 +132,16 @@ def _alike(names: Iterable[str]) -> list[list[str]]:
 def inspect_file(
     path: Path, dialect: DialectSpec, text: tuple[str, ...] = (), label: str | None = None
 ) -> Inspection:
-    """Read a file and look at its columns.
+    """Read a file and describe its columns.
 
     Args:
-        path: a file of any format that the files source reads.
-        dialect: what is known about a delimited file.
-        text: the text columns, if the guess is wrong.
-        label: the label column, if the guess is wrong.
+        path: a file in any format that the ``files`` source reads.
+        dialect: the known parts of a delimited file's dialect.
+        text: the text columns; they are guessed if there are none.
+        label: the label column; it is guessed if None.
 
     Raises:
-        UserError: a file that cannot be read, or without a text and a label column.
+        UserError: the file cannot be read, or has no text and no label column.
     """
     source = read_table(path, dialect)
     require(source.table.num_rows > 0, f"{path} has no rows")
@@ -156,11 +173,11 @@ def _column(table: pa.Table, name: str) -> Column:
 
 
 def _guess_label(columns: tuple[Column, ...], rows: int, text: tuple[str, ...], path: Path) -> str:
-    """Return the likeliest label column: a telling name, then the fewest values."""
+    """Return the most likely label column: one with a typical name, then the fewest values."""
     candidates = [
         column
         for column in columns
-        if column.name not in text and 2 <= column.distinct <= min(MOST_LABELS, max(rows // 2, 2))
+        if column.name not in text and 2 <= column.distinct <= min(MAX_LABELS, max(rows // 2, 2))
     ]
     if not candidates:
         raise UserError(f"{path}: no column looks like a label; name one with --label COLUMN")
@@ -168,7 +185,7 @@ def _guess_label(columns: tuple[Column, ...], rows: int, text: tuple[str, ...], 
 
 
 def _guess_text(columns: tuple[Column, ...], label: str, path: Path) -> tuple[str, ...]:
-    """Return the likeliest text column: the one with the longest texts."""
+    """Return the most likely text column: the one with the longest texts."""
     candidates = [c for c in columns if c.name != label and "string" in c.kind]
     if not candidates:
         raise UserError(f"{path}: no column looks like text; name one with --text COLUMN")

@@ -1,6 +1,8 @@
-"""Rows of several tasks as tensors alone, so that which task a row belongs to changes no shape.
+"""Examples of several tasks whose tasks are tensors, not parts: no shape depends on them.
 
-B rows, L tokens after padding. The outputs of all heads stand one behind the other, as columns.
+So a captured training step can be replayed with other tasks in the batch. B examples, L tokens
+after padding. The outputs of all heads form one matrix: its columns are those of the first task,
+then those of the second, and so on.
 """
 
 import math
@@ -16,24 +18,25 @@ from stream.data.task import Task
 
 @dataclass(frozen=True)
 class Mixture(TokenBatch):
-    """Rows of tasks with classes or scores, each to be seen through its own task's head alone.
+    """Examples of tasks with classes or scores; only the head of its own task sees each example.
 
     Attributes:
-        labels: the position of each row's task, int64 [B]; the column of its class, or of its
-            task's one output, int64 [B]; its score, float32 [B], NaN for a class.
+        labels: three tensors [B]: the position of each example's task (int64); the column of its
+            class, or of the one output of a regression task (int64); its score (float32; NaN for
+            an example with a class).
     """
 
 
 @dataclass(frozen=True)
 class Rehearsal(Batch):
-    """New rows of one task, and remembered ones of others that the encoder sees apart from them.
+    """New examples of one task, and buffered examples of other tasks in blocks of their own.
 
-    Remembered rows come from every task, so some are long, and padding the new ones to them would
-    double the work.
+    The encoder computes the blocks separately: buffered examples come from every task, so some are
+    long, and padding the new ones to their length would double the work.
 
     Attributes:
-        remembered: rows of tasks with classes or scores; None where there are none.
-        spans: rows of span tasks; None where there are none.
+        remembered: buffered examples of tasks with classes or scores; None if there are none.
+        spans: buffered examples of span tasks; None if there are none.
     """
 
     remembered: Mixture | None
@@ -41,14 +44,19 @@ class Rehearsal(Batch):
 
     @classmethod
     def of(cls, batch: Batch, learned: Sequence[Task]) -> "Rehearsal":
-        """Return a batch whose first part is new; ``learned`` are the tasks of the others."""
-        places = range(1, len(batch.parts))
-        spans = [place for place in places if batch.parts[place].task.is_span]
-        mixed = [place for place in places if place not in spans]
+        """Return a batch as new and buffered examples.
+
+        Args:
+            batch: its first part holds the new examples, the other parts buffered ones.
+            learned: the tasks that buffered examples may belong to.
+        """
+        buffered = range(1, len(batch.parts))
+        spans = [index for index in buffered if batch.parts[index].task.is_span]
+        mixed = [index for index in buffered if index not in spans]
         return cls(
             **vars(batch.only(slice(0, 1))),
-            remembered=_mixture(_chosen(batch, mixed), learned) if mixed else None,
-            spans=_chosen(batch, spans) if spans else None,
+            remembered=_mixture(_select_parts(batch, mixed), learned) if mixed else None,
+            spans=_select_parts(batch, spans) if spans else None,
         )
 
     def __len__(self) -> int:
@@ -56,62 +64,62 @@ class Rehearsal(Batch):
 
     @property
     def size(self) -> int | torch.Tensor:
-        """By what a mean over the examples divides."""
+        """The number of real examples: what a mean over the batch divides by."""
         new, *others = self.blocks
         return new.size + sum(map(len, others))
 
     @property
     def blocks(self) -> tuple[TokenBatch, ...]:
-        """What the encoder sees apart: new rows, remembered ones, spans."""
+        """The token batches that the encoder computes separately: new, buffered, span tasks."""
         own = {f.name: getattr(self, f.name) for f in fields(Batch)}
-        found = (Batch(**own), self.remembered, self.spans)
-        return tuple(block for block in found if block is not None)
+        blocks = (Batch(**own), self.remembered, self.spans)
+        return tuple(block for block in blocks if block is not None)
 
-    def of_blocks(self, blocks: Iterable[TokenBatch]) -> "Rehearsal":
-        """Return the batch with other values of its `blocks`."""
+    def with_blocks(self, blocks: Iterable[TokenBatch]) -> "Rehearsal":
+        """Return a copy with other `blocks`."""
         new, *others = blocks
         names = [name for name in ("remembered", "spans") if getattr(self, name) is not None]
         return replace(self, **vars(new), **dict(zip(names, others, strict=True)))
 
     def to(self, device: torch.device) -> "Rehearsal":
-        """Return the examples on ``device``."""
-        return self.of_blocks(block.to(device) for block in self.blocks)
+        """Return the batch on ``device``."""
+        return self.with_blocks(block.to(device) for block in self.blocks)
 
 
 def owners(tasks: Sequence[Task]) -> np.ndarray:
-    """Return the position of the task that each column belongs to, int64 [columns]."""
+    """Return the position of the task that each column belongs to, int64 [number of columns]."""
     return np.repeat(np.arange(len(tasks)), [task.num_outputs for task in tasks])
 
 
-def _chosen(batch: Batch, places: Sequence[int]) -> Batch:
-    """Return some parts as a batch, padded no further than they need."""
-    parts = [batch.parts[place] for place in places]
+def _select_parts(batch: Batch, indices: Sequence[int]) -> Batch:
+    """Return some parts as a batch, with no more padding than they need."""
+    parts = [batch.parts[index] for index in indices]
     width = max(part.width for part in parts)
-    rows = torch.cat([torch.arange(part.start, part.stop) for part in parts])
+    examples = torch.cat([torch.arange(part.start, part.stop) for part in parts])
     moved, stop = [], 0
     for part in parts:
         start, stop = stop, stop + part.stop - part.start
         moved.append(replace(part, start=start, stop=stop))
     return Batch(
-        batch.input_ids[rows, :width],
-        batch.attention_mask[rows, :width],
-        batch.token_type_ids[rows, :width],
-        tuple(batch.labels[place] for place in places),
+        batch.input_ids[examples, :width],
+        batch.attention_mask[examples, :width],
+        batch.token_type_ids[examples, :width],
+        tuple(batch.labels[index] for index in indices),
         tuple(moved),
     )
 
 
 def _mixture(batch: Batch, tasks: Sequence[Task]) -> Mixture:
-    """Return the rows of a batch; ``tasks`` are those that its parts may be of."""
-    position = {task.name: place for place, task in enumerate(tasks)}
-    first = np.cumsum([0, *(task.num_outputs for task in tasks)])
+    """Return a batch as a mixture; ``tasks`` are those that its parts may belong to."""
+    positions = {task.name: position for position, task in enumerate(tasks)}
+    first_columns = np.cumsum([0, *(task.num_outputs for task in tasks)])
     own, columns, scores = [], [], []
     for part, labels in zip(batch.parts, batch.labels, strict=True):
-        place, count = position[part.task.name], len(labels)
-        nothing = torch.full((count,), math.nan)
-        own.append(torch.full((count,), place))
+        position, count = positions[part.task.name], len(labels)
+        no_score = torch.full((count,), math.nan)
+        own.append(torch.full((count,), position))
         column = torch.zeros(count, dtype=torch.int64) if part.task.is_regression else labels
-        columns.append(column + int(first[place]))
-        scores.append(labels if part.task.is_regression else nothing)
+        columns.append(column + int(first_columns[position]))
+        scores.append(labels if part.task.is_regression else no_score)
     labels = torch.cat(own), torch.cat(columns), torch.cat(scores)
     return Mixture(batch.input_ids, batch.attention_mask, batch.token_type_ids, labels)

@@ -1,4 +1,4 @@
-"""What a source hands over before labels are looked at, and the account of what became of it."""
+"""The table that a source returns, before labels are read, and the account of its rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,13 @@ LINES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Ragged:
-    """A row with more or fewer fields than the header: its line in the file, from 1."""
+    """A row with more or fewer fields than the header.
+
+    Attributes:
+        line: its line in the file, from 1.
+        expected: how many fields the header has.
+        found: how many fields the row has.
+    """
 
     line: int
     expected: int
@@ -20,16 +26,16 @@ class Ragged:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """The rows of one split (or of a file without splits) as they stand in the source.
+    """The rows of one split (or of a file without splits), unchanged from the source.
 
     Attributes:
-        table: the columns; text formats give strings (never null: an empty field is ""), Parquet,
-            JSON and the hub give their own types, with nulls.
-        where: path or hub id, for messages.
-        lines: int64 [N]; line on which each row starts, from 1, or its row number from 1.
+        table: the columns. Delimited text gives strings (never null: an empty field is "");
+            Parquet, JSON and the hub give their own types, with nulls.
+        where: the path or hub id, for messages.
+        lines: int64 [N]; the line on which each row starts, or the number of the row, from 1.
         ragged: rows that are not in ``table`` because their number of fields is wrong.
-        dialect: in words, how the bytes were read, such as ``utf-8, comma, quoted, header``.
-        provenance: more facts for the record, such as a resolved hub commit.
+        dialect: how the bytes were read, in words, such as ``utf-8, comma, quoted, header``.
+        provenance: more facts for the record, such as the commit on the hub.
     """
 
     table: pa.Table
@@ -45,15 +51,15 @@ class Account:
     """What became of the rows of one split.
 
     Attributes:
-        where: file or hub id.
+        where: the file or hub id.
         dialect: how the bytes were read, in words.
-        read: rows of the source, ragged ones included.
-        kept: rows of the task.
-        dropped: rows by reason.
-        lines: the first lines by reason.
-        repeated: rows whose text stands earlier in the split with the same label.
-        contradicting: rows whose text stands earlier in the split with another label.
-        provenance: more facts, such as a hub commit.
+        read: the number of rows in the source, ragged ones included.
+        kept: the number of rows that the task keeps.
+        dropped: the number of dropped rows, for each reason.
+        lines: the lines of the first dropped rows, for each reason.
+        repeated: rows whose text occurs earlier in the split with the same label.
+        contradicting: rows whose text occurs earlier in the split with another label.
+        provenance: more facts, such as the commit on the hub.
     """
 
     where: str
@@ -67,11 +73,11 @@ class Account:
     provenance: dict[str, str] = field(default_factory=dict)
 
     def drop(self, reason: str, lines: Sequence[int]) -> None:
-        """Count rows that are not kept."""
+        """Count the rows on ``lines`` as dropped for ``reason``."""
         if len(lines):
             self.dropped[reason] = self.dropped.get(reason, 0) + len(lines)
             self.lines.setdefault(reason, []).extend(int(n) for n in lines[:LINES_SHOWN])
 
     def check(self) -> None:
-        """Every row is accounted for."""
+        """Assert that every row was either kept or dropped."""
         assert self.read == self.kept + sum(self.dropped.values()), self

@@ -1,4 +1,8 @@
-"""What a task is: raw rows as a source gives them, and the encoded task that learners see."""
+"""The three forms of a task: rows of text, a loaded task, and the encoded task learners see.
+
+"Rows" are raw data before encoding; "examples" are encoded ones. N is the number of rows (or
+examples) of a split.
+"""
 
 import hashlib
 import json
@@ -9,18 +13,20 @@ from functools import cached_property
 import numpy as np
 
 from stream.config.task import TaskSpec
-from stream.data.identity import text_key
 from stream.data.spans.answers import Answers
 from stream.data.table import Account
+from stream.data.text_key import text_key
 from stream.errors import unknown
 
 
 @dataclass(frozen=True)
 class Rows:
-    """One split as text: a tuple of one or two texts a row, and the labels.
+    """One split as text.
 
-    Labels are class indices (int64 [N]), scores (float64 [N]), or the answers of each row (objects
-    [N]: tuples of a text and its first character in the second text).
+    Attributes:
+        texts: one or two texts per row.
+        labels: class indices (int64 [N]), scores (float64 [N]), or the answers of each row
+            (object [N]: tuples of an answer's text and its first character in the second text).
     """
 
     texts: tuple[tuple[str, ...], ...]
@@ -31,15 +37,15 @@ class Rows:
 
     @cached_property
     def keys(self) -> np.ndarray:
-        """What identifies each row's texts whatever their case and blanks, uint64 [N]."""
+        """The `text_key` of each row, uint64 [N]; equal for texts that count as the same."""
         return np.array([text_key(texts) for texts in self.texts], np.uint64)
 
-    def take(self, indices: np.ndarray) -> "Rows":
+    def select(self, indices: np.ndarray) -> "Rows":
         """Return the rows at ``indices``, in that order."""
-        taken = Rows(tuple(self.texts[i] for i in indices), self.labels[indices])
-        if "keys" in self.__dict__:  # computed once a row, however often rows are taken
-            taken.__dict__["keys"] = self.keys[indices]
-        return taken
+        selected = Rows(tuple(self.texts[i] for i in indices), self.labels[indices])
+        if "keys" in self.__dict__:  # computed once per row, however often rows are selected
+            selected.__dict__["keys"] = self.keys[indices]
+        return selected
 
     def digest(self) -> str:
         """Return the SHA-256 of texts and labels in order."""
@@ -50,19 +56,44 @@ class Rows:
         return state.hexdigest()
 
 
-@dataclass(frozen=True)
-class Split:
-    """One split as token ids, all rows in one flat array.
+@dataclass
+class LoadedTask:
+    """One task as text.
 
     Attributes:
-        token_ids: int32 [total tokens], special tokens included.
-        offsets: int64 [N + 1]; row i is ``token_ids[offsets[i]:offsets[i + 1]]``.
-        first_lengths: int32 [N]; tokens before the second text of a pair, where the encoder tells
-            the two apart by token type; else the whole row's length.
-        labels: int64 [N] class indices, float32 [N] scores, or spans, int64 [N, 4]: first and last
-            token of the answer, first token of the context and the one behind its last.
-        truncated: rows cut to the maximum length.
-        answers: what spans are judged by; None for classes and scores.
+        rows: the rows of each split.
+        lines: the line of each row in its source, int64 [N], for each split.
+        accounts: what became of the rows of the source, for each split.
+    """
+
+    rows: dict[str, Rows]
+    lines: dict[str, np.ndarray]
+    accounts: dict[str, Account]
+
+    def drop_from_train(self, mask: np.ndarray, reason: str) -> None:
+        """Drop the training rows where ``mask`` (bool [N]) is true, and account for them."""
+        kept = np.flatnonzero(~mask)
+        account = self.accounts["train"]
+        account.drop(reason, self.lines["train"][mask].tolist())
+        account.kept = len(kept)
+        account.check()
+        self.rows["train"] = self.rows["train"].select(kept)
+        self.lines["train"] = self.lines["train"][kept]
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split as token ids; all examples lie in one flat array.
+
+    Attributes:
+        token_ids: int32 [total number of tokens], special tokens included.
+        offsets: int64 [N + 1]; example i is ``token_ids[offsets[i]:offsets[i + 1]]``.
+        first_lengths: int32 [N]; the number of tokens before the second text of a pair if the
+            encoder tells the two texts apart by token type, otherwise the example's length.
+        labels: class indices (int64 [N]), scores (float32 [N]), or spans (int64 [N, 4]): the first
+            and last token of the answer, the context's first token and the one after its last.
+        truncated: how many examples were cut to the maximum length.
+        answers: what predicted spans are compared with; None for classes and scores.
     """
 
     token_ids: np.ndarray
@@ -77,37 +108,45 @@ class Split:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each row, int64 [N]."""
+        """The number of tokens of each example, int64 [N]."""
         return np.diff(self.offsets)
 
-    def lengths_of(self, rows: np.ndarray) -> np.ndarray:
-        """Tokens of some rows, int64 [len(rows)]."""
-        return self.offsets[rows + 1] - self.offsets[rows]
+    def lengths_of(self, indices: np.ndarray) -> np.ndarray:
+        """Return the number of tokens of the examples at ``indices``, int64 [len(indices)]."""
+        return self.offsets[indices + 1] - self.offsets[indices]
 
     @property
     def targets(self) -> np.ndarray | Answers:
-        """What predictions are judged by: the labels, or the answers of spans."""
+        """What predictions are compared with: the labels, or the answers of a span task."""
         return self.labels if self.answers is None else self.answers
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows that are learned from: token ids, lengths and labels."""
+        """The bytes of everything that is trained on: token ids, lengths and labels."""
         arrays = (self.token_ids, self.offsets, self.first_lengths, self.labels)
         return sum(array.nbytes for array in arrays)
 
-    def take(self, indices: np.ndarray) -> "Split":
-        """Return a copy of the rows at ``indices``, in that order."""
-        rows = [self.token_ids[self.offsets[i] : self.offsets[i + 1]] for i in indices]
-        ends = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
-        tokens = np.concatenate(rows) if rows else np.empty(0, np.int32)
-        answers = None if self.answers is None else self.answers.take(indices)
-        firsts, labels = self.first_lengths[indices], self.labels[indices]
-        return Split(tokens, ends, firsts, labels, answers=answers)
+    def select(self, indices: np.ndarray) -> "Split":
+        """Return a copy of the examples at ``indices``, in that order."""
+        examples = [self.token_ids[self.offsets[i] : self.offsets[i + 1]] for i in indices]
+        ends = np.cumsum([0, *(len(example) for example in examples)], dtype=np.int64)
+        tokens = np.concatenate(examples) if examples else np.empty(0, np.int32)
+        answers = None if self.answers is None else self.answers.select(indices)
+        first_lengths, labels = self.first_lengths[indices], self.labels[indices]
+        return Split(tokens, ends, first_lengths, labels, answers=answers)
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task ready to be learned: its specification, encoded splits and the hashes of its rows."""
+    """A task that is ready to be learned.
+
+    Attributes:
+        name: its name in the stream.
+        spec: its specification.
+        splits: the encoded splits by name.
+        hashes: the SHA-256 of the rows of each split.
+        accounts: what became of the rows of the source, for each split.
+    """
 
     name: str
     spec: TaskSpec
@@ -117,21 +156,25 @@ class Task:
 
     @property
     def num_outputs(self) -> int:
-        """Width K of the task's head."""
+        """The width K of the task's head."""
         return self.spec.num_outputs
 
     @property
     def is_regression(self) -> bool:
-        """Whether labels are scores instead of classes."""
+        """Whether labels are scores."""
         return self.spec.target == "score"
 
     @property
     def is_span(self) -> bool:
-        """Whether labels are spans of tokens instead of classes."""
+        """Whether labels are spans of tokens (extractive question answering)."""
         return self.spec.target == "span"
 
     def split(self, name: str) -> Split:
-        """Return a split by name."""
+        """Return a split by name.
+
+        Raises:
+            UserError: there is no such split.
+        """
         if name not in self.splits:
             raise unknown("split", name, self.splits)
         return self.splits[name]

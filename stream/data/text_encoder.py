@@ -1,4 +1,4 @@
-"""From texts to token ids, with the encoder's own tokenizer; once, then from a memory map."""
+"""From texts to token ids with the encoder's own tokenizer, and the cache of the results."""
 
 import hashlib
 import json
@@ -15,27 +15,35 @@ from stream.data.spans.tokens import span_arrays, span_split
 from stream.data.task import Rows, Split
 from stream.errors import UserError, first_line
 
-CHUNK = 4096  # keeps the tokenizer's threads busy, and memory small
-FORMAT = 1  # raised when the files of the cache change
+CHUNK_ROWS = 4096  # enough to keep the tokenizer's threads busy, few enough to save memory
+FORMAT = 1  # part of the cache key; raise it when the files of the cache change
 
 
 class TextEncoder:
-    """The tokenizer of a backbone, and the cache of what it encoded.
+    """The tokenizer of a backbone, with a cache on disk.
 
-    Pairs are cut at the end of the longer text first; those of a span task as `stream.data.spans.tokens`
-    says.
+    A pair that is too long loses tokens at the end of the longer text first; in a span task only
+    the context is cut.
 
     Attributes:
-        encoded: rows that were encoded instead of read from the cache.
+        pad_id: the id of the padding token.
+        vocabulary_size: the number of tokens that the tokenizer knows.
+        encoded: how many rows were encoded rather than read from the cache.
     """
 
     def __init__(
         self, location: str | Path, max_length: int, cache: Path, *, revision: str | None = None
     ):
-        """Load the tokenizer from a folder or from the hub.
+        """Load the tokenizer.
+
+        Args:
+            location: a folder, or an id on the hub.
+            max_length: the largest number of tokens per text or pair.
+            cache: the user's cache folder.
+            revision: the revision on the hub; None is the main branch.
 
         Raises:
-            UserError: no tokenizer there, or a slow one without a Rust twin.
+            UserError: there is no tokenizer, or only a slow one (not written in Rust).
         """
         from transformers import AutoTokenizer
 
@@ -55,10 +63,11 @@ class TextEncoder:
         self.encoded = 0
 
     def encode(self, rows: Rows, rows_hash: str) -> Split:
-        """Encode one split, or map it from the cache; keeps the order of its rows.
+        """Return one split encoded, from the cache if it is there; rows keep their order.
 
-        The key is (hash of the rows, hash of the tokenizer, maximum length). Files are written
-        beside their place and renamed, so several runs may do this at once.
+        The cache key is (hash of the rows, hash of the tokenizer, maximum length). Files are
+        written to a temporary folder that is then renamed, so several runs can do this at once.
+        The arrays are memory maps.
         """
         folder = self._cache / hashlib.sha256(f"{rows_hash} {self._key}".encode()).hexdigest()
         if not (folder / "facts.json").is_file():
@@ -68,13 +77,13 @@ class TextEncoder:
         return _split(rows, arrays, facts["truncated"])
 
     def encode_now(self, texts: Sequence[tuple[str, ...]], *, spans: bool = False) -> Split:
-        """Encode texts without labels (all 0) or without answers, and without the cache."""
+        """Encode texts that have no labels, without the cache; labels are 0, answers are empty."""
         labels = np.fromiter([()] * len(texts), object) if spans else np.zeros(len(texts), np.int64)
         rows = Rows(tuple(texts), labels)
         return _split(rows, *self._encode(rows))
 
     def _write(self, folder: Path, rows: Rows) -> None:
-        """Encode and write one split, whole or not at all."""
+        """Encode one split and write it to the cache, completely or not at all."""
         arrays, truncated = self._encode(rows)
         self._cache.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=self._cache))
@@ -86,16 +95,16 @@ class TextEncoder:
         except OSError:
             if not (folder / "facts.json").is_file():
                 raise
-            shutil.rmtree(temporary)  # another run was faster; its files are the same
+            shutil.rmtree(temporary)  # another run wrote the same files first
 
     def _encode(self, rows: Rows) -> tuple[dict[str, np.ndarray], int]:
-        """Return the arrays of a `Split` and, of spans, ``places``; and how many rows were cut."""
+        """Return the arrays of the token cache by name, and how many rows were cut."""
         has_spans = rows.labels.dtype == object
         strategy = "only_second" if has_spans else "longest_first"
         self._tokenizer.enable_truncation(self._max_length, strategy=strategy)
         chunks, truncated = list[dict[str, np.ndarray]](), 0
-        for start in range(0, len(rows), CHUNK):
-            part = slice(start, start + CHUNK)
+        for start in range(0, len(rows), CHUNK_ROWS):
+            part = slice(start, start + CHUNK_ROWS)
             batch = self._encode_batch(rows.texts[part])
             spans = span_arrays(batch, rows.labels[part]) if has_spans else {}
             chunks.append(_token_arrays(batch, single=len(rows.texts[0]) == 1) | spans)
@@ -106,14 +115,14 @@ class TextEncoder:
         return {**arrays, "offsets": offsets}, truncated
 
     def _encode_batch(self, texts: Sequence[tuple[str, ...]]) -> list[Any]:
-        """Encode some rows.
+        """Encode some rows with the tokenizer.
 
         Raises:
-            UserError: a question that leaves no room for its context.
+            UserError: a question leaves no room for its context.
         """
         try:
             return self._tokenizer.encode_batch([row[0] if len(row) == 1 else row for row in texts])
-        except Exception as error:  # its own class is that of all errors
+        except Exception as error:  # the tokenizer raises plain Exception
             if "too short" not in str(error):
                 raise
             longest = max((question for question, _ in texts), key=len)
@@ -124,7 +133,7 @@ class TextEncoder:
 
 
 def _token_arrays(batch: Sequence[Any], *, single: bool) -> dict[str, np.ndarray]:
-    """Return the token ids of some rows, and their lengths."""
+    """Return the token ids of some rows in one flat array, and the lengths of the rows."""
     ids = [encoding.ids for encoding in batch]
     lengths = np.array([len(row) for row in ids], np.int64)
     seconds = 0 if single else np.array([sum(encoding.type_ids) for encoding in batch])

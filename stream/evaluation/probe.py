@@ -67,7 +67,7 @@ def sampled(task: Task, split: str, rows: int, seed: int) -> Task:
     """Return the task with at most ``rows`` rows of its split: a sample that its name decides."""
     whole = task.split(split)
     order = numpy_generator(seed, "probe", task.name).permutation(len(whole))
-    return replace(task, splits={split: whole.take(np.sort(order[:rows]))})
+    return replace(task, splits={split: whole.select(np.sort(order[:rows]))})
 
 
 def planned_looks(probe: ProbeConfig, steps: int) -> int:

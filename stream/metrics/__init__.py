@@ -1,10 +1,10 @@
-"""Continual-learning metrics: pure functions of the matrix R, float64 [T, T].
+"""Continual-learning metrics: pure functions of the score matrix R, float64 [T, T].
 
-R[i, j] is the score on task j after learning task i; NaN means not evaluated. k counts the tasks
-learned so far. Every function returns None where its definition has no value (never 0, -1 or NaN),
-never changes its argument, and raises ValueError where a cell that it needs was not evaluated.
-Scores of tasks with different metrics are averaged as they are; the mean is therefore called
-"score", not "accuracy". docs/metrics.md is the table of them all.
+R[i, j] is the score on task j after learning task i; NaN means not evaluated. k is the number of
+tasks learned so far. Every function returns None if its definition has no value (never 0, -1 or
+NaN), never changes its arguments, and raises ValueError if a cell that it needs was not evaluated.
+Scores of tasks with different metrics are averaged without conversion, so the mean is called
+"score", not "accuracy". docs/metrics.md lists all metrics.
 """
 
 from stream.metrics.catalogue import BETA, METRICS, WINDOW, summarize

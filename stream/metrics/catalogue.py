@@ -1,4 +1,4 @@
-"""All metrics of one run by name: the keys of ``metrics`` in results.json."""
+"""The catalogue of all metrics of one run: the keys of ``metrics`` in results.json."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -42,10 +42,10 @@ from stream.metrics.within_task import (
 
 Value = TypeVar("Value")
 
-WINDOW = 10  # evaluations; WF^10 and WP^10 of De Lange et al. 2023
-BETA = 10  # mini-batches; LCA_10 of Chaudhry et al. 2019
+WINDOW = 10  # evaluations: WF^10 and WP^10 of De Lange et al. 2023
+BETA = 10  # mini-batches: LCA_10 of Chaudhry et al. 2019
 
-# The metrics of the matrix alone.
+# The metrics that need nothing but the matrix.
 METRICS: Mapping[str, Callable[[np.ndarray], float | None]] = {
     "average_score": average_score,
     "average_incremental_score": average_incremental_score,
@@ -71,44 +71,45 @@ def summarize(
     flops: Flops | None = None,
     storage: Storage | None = None,
 ) -> dict[str, float | None]:
-    """Return every metric that one run can have, by name, None where it has no value.
+    """Return every metric that one run can have, by name.
 
-    The scores are taken as higher-is-better. None where the definition has no value (too few
-    tasks), and where the run did not evaluate what a metric needs: a run that never scores unseen
-    tasks has no FWT, one without a probe no min-ACC. Called by itself, a metric raises instead.
+    A higher score is taken as better. A metric is None if its definition has no value (too few
+    tasks), or if the run did not evaluate what the metric needs: without scores of unseen tasks
+    there is no FWT, without a probe no min-ACC. (When it is called directly, a metric raises
+    instead.)
 
     Args:
         matrix: R, float64 [T, T], NaN where not evaluated.
         baseline: b, the scores of the untrained learner, [T].
         probe: evaluations within tasks, in order of time.
-        correct: per-example correctness, T x T of bool [examples] or None.
-        flops: operations of each task.
-        storage: bytes kept after each task.
+        correct: the correctness of each example, T x T of bool [examples] or None.
+        flops: the floating-point operations of each task.
+        storage: the bytes that are stored after each task.
 
     Raises:
-        ValueError: arguments that do not fit each other or cannot be (sizes below 0).
+        ValueError: arguments do not fit each other, or are impossible (sizes below 0).
     """
     k = rows_done(matrix)
-    found = {name: _value(function, matrix) for name, function in METRICS.items()}
-    found["fwt"] = _value(forward_transfer, matrix, baseline)
-    found["min_acc"] = _value(minimum_score, probe, k)
-    found["wc_acc"] = _value(worst_case_score, probe, k)
-    found[f"wf_{WINDOW}"] = _value(windowed_forgetting, probe, WINDOW, k)
-    found[f"wp_{WINDOW}"] = _value(windowed_plasticity, probe, WINDOW, k)
-    found[f"lca_{BETA}"] = _value(learning_curve_area, probe, BETA, k)
-    found["nfr"], found["nfi"] = _value(mean_negative_flips, correct, k) or (None, None)
+    values = {name: _value(function, matrix) for name, function in METRICS.items()}
+    values["fwt"] = _value(forward_transfer, matrix, baseline)
+    values["min_acc"] = _value(minimum_score, probe, k)
+    values["wc_acc"] = _value(worst_case_score, probe, k)
+    values[f"wf_{WINDOW}"] = _value(windowed_forgetting, probe, WINDOW, k)
+    values[f"wp_{WINDOW}"] = _value(windowed_plasticity, probe, WINDOW, k)
+    values[f"lca_{BETA}"] = _value(learning_curve_area, probe, BETA, k)
+    values["nfr"], values["nfi"] = _value(mean_negative_flips, correct, k) or (None, None)
     steps = _value(mean_negative_flips, correct, k, "previous") or (None, None)
-    found["nfr_step"], found["nfi_step"] = steps
-    found["ms"] = None if storage is None else model_size_efficiency(storage.model)
-    found["sss"] = (
+    values["nfr_step"], values["nfi_step"] = steps
+    values["ms"] = None if storage is None else model_size_efficiency(storage.model)
+    values["sss"] = (
         None if storage is None else samples_storage_efficiency(storage.buffer, storage.data)
     )
-    found["ce"] = _value(computational_efficiency, flops)
-    return found
+    values["ce"] = _value(computational_efficiency, flops)
+    return values
 
 
 def _value(function: Callable[..., Value], *arguments: object) -> Value | None:
-    """Return the metric; None where an argument or a cell is what this run did not evaluate."""
+    """Return the metric, or None if an argument or a cell that it needs was not evaluated."""
     if any(argument is None for argument in arguments):
         return None
     try:

@@ -1,6 +1,6 @@
-"""What a learner costs, as the efficiencies of Díaz-Rodríguez et al. 2018 (arXiv 1810.13166).
+"""The cost of a learner: the efficiencies of Díaz-Rodríguez et al. 2018 (arXiv 1810.13166).
 
-Each is at most 1; higher is cheaper.
+Each is at most 1; a higher value means a lower cost.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Flops:
-    """Floating-point operations of a run, one entry a task learned.
+    """Floating-point operations of a run, one entry per task that was learned.
 
     Attributes:
-        train: all operations spent on learning the task.
-        one_pass: operations of one forward and backward pass over the task's training rows.
-        epochs: passes over these rows; the factor epsilon of CE.
+        train: all operations of learning the task.
+        one_pass: the operations of one forward and backward pass over its training examples.
+        epochs: the number of passes over these examples; the factor epsilon of CE.
     """
 
     train: Sequence[float]
@@ -26,12 +26,12 @@ class Flops:
 
 @dataclass(frozen=True)
 class Storage:
-    """What a run keeps, in bytes, one entry a task learned.
+    """What a run stores, in bytes, one entry per task that was learned.
 
     Attributes:
-        model: all that serving the tasks so far and learning the next needs (ledger's
+        model: everything needed to serve the tasks so far and to learn the next one (the ledger's
             ``stored_bytes``).
-        buffer: remembered examples (ledger's ``buffer_bytes``).
+        buffer: the stored examples (the ledger's ``buffer_bytes``).
         data: the training data of all tasks of the stream together.
     """
 
@@ -43,13 +43,13 @@ class Storage:
 def model_size_efficiency(model: Sequence[float]) -> float | None:
     """MS = min(1, (1/k) sum_i Mem(theta_1) / Mem(theta_i)); None for no task.
 
-    Díaz-Rodríguez et al. 2018. ``model`` holds what is stored after each task, in
-    bytes or parameters. 1 for one task, and for a model that does not grow.
+    Díaz-Rodríguez et al. 2018. ``model`` has the size after each task, in bytes or parameters. The
+    value is 1 for one task, and for a model that does not grow.
 
     >>> model_size_efficiency([100, 200])
     0.75
     """
-    sizes = _one_a_task("model size", model)
+    sizes = _one_per_task("model size", model)
     if not sizes.size:
         return None
     return min(1.0, float((sizes[0] / _positive("model size", sizes)).mean()))
@@ -58,13 +58,13 @@ def model_size_efficiency(model: Sequence[float]) -> float | None:
 def samples_storage_efficiency(buffer: Sequence[float], data: float) -> float | None:
     """SSS = 1 - min(1, (1/k) sum_i Mem(M_i) / Mem(D)); None for no task.
 
-    Díaz-Rodríguez et al. 2018. ``buffer`` holds the bytes of remembered examples after
-    each task, ``data`` the bytes of all training data of the stream. 1 without memory.
+    Díaz-Rodríguez et al. 2018. ``buffer`` has the bytes of the stored examples after each task,
+    ``data`` the bytes of all training data of the stream. The value is 1 without a buffer.
 
     >>> samples_storage_efficiency([100, 200], data=200)
     0.25
     """
-    sizes = _one_a_task("buffer", buffer)
+    sizes = _one_per_task("buffer", buffer)
     if not sizes.size:
         return None
     _positive("training data", np.array([data]))
@@ -74,15 +74,15 @@ def samples_storage_efficiency(buffer: Sequence[float], data: float) -> float | 
 def computational_efficiency(flops: Flops) -> float | None:
     """CE = min(1, (1/k) sum_i Ops(one pass over Tr_i) epsilon_i / Ops(Tr_i)).
 
-    Díaz-Rodríguez et al. 2018, with epsilon_i = the passes made over task i's rows
-    (>= 1), so that 1 means: no operation beyond the training of the current task. None for no
-    task, or for one that was learned without any operation.
+    Díaz-Rodríguez et al. 2018. epsilon_i is the number of passes over task i's examples (>= 1), so
+    that 1 means: no operations besides training on the current task. None for no task, or if a
+    task was learned without any operation.
 
     >>> computational_efficiency(Flops(train=[30, 60], one_pass=[10, 10], epochs=[3, 3]))
     0.75
     """
     spent, one_pass, epsilon = (
-        _one_a_task(name, values)
+        _one_per_task(name, values)
         for name, values in (
             ("flops.train", flops.train),
             ("flops.one_pass", flops.one_pass),
@@ -100,8 +100,8 @@ def computational_efficiency(flops: Flops) -> float | None:
     return min(1.0, float((one_pass * epsilon / spent).mean()))
 
 
-def _one_a_task(what: str, values: Sequence[float]) -> np.ndarray:
-    """Return ``values`` as float64 [k], none of them negative or missing."""
+def _one_per_task(what: str, values: Sequence[float]) -> np.ndarray:
+    """Return ``values`` as float64 [k]; raise ValueError if one is negative or NaN."""
     array = np.asarray(values, dtype=np.float64)
     if not (array >= 0).all():
         raise ValueError(f"{what} must not be negative: {list(values)}")
@@ -109,7 +109,7 @@ def _one_a_task(what: str, values: Sequence[float]) -> np.ndarray:
 
 
 def _positive(what: str, values: np.ndarray) -> np.ndarray:
-    """Return ``values``, all of which must be above 0."""
+    """Return ``values``; raise ValueError unless all are above 0."""
     if not (values > 0).all():
         raise ValueError(f"{what} must be above 0: {values.tolist()}")
     return values

@@ -1,6 +1,6 @@
-"""Negative flips: examples that were right and became wrong. The score can hide them.
+"""Negative flips: examples that were right and became wrong.
 
-A score that stays the same may be made of as many examples lost as gained.
+A score can hide them: it stays the same if as many examples become right as become wrong.
 """
 
 import base64
@@ -17,12 +17,12 @@ Correct = Sequence[Sequence[np.ndarray | None]]
 Since = Literal["learned", "previous"]
 
 
-@lru_cache(maxsize=1 << 14)  # every row of a long stream reads the earlier ones again
+@lru_cache(maxsize=1 << 14)  # every row of a long stream decodes the earlier rows again
 def decode_correct(text: str, examples: int) -> np.ndarray:
     """Return ``cells[i][j].correct`` of results.json as bool [examples], read-only.
 
-    In example order. Base64 of numpy.packbits: the first example is the highest bit of the first
-    byte. ValueError where ``text`` is not base64, or not as long as ``examples`` say.
+    The text is the base64 of numpy.packbits: the first example is the highest bit of the first
+    byte. Raises ValueError if ``text`` is not base64, or does not have ``examples`` bits.
 
     >>> decode_correct("oA==", 4).tolist()
     [True, False, True, False]
@@ -41,9 +41,9 @@ def decode_correct(text: str, examples: int) -> np.ndarray:
 def correct_cells(
     cells: Sequence[Sequence[Mapping[str, Any] | None]], examples: Sequence[int]
 ) -> list[list[np.ndarray | None]]:
-    """Return the correctness in ``cells`` of results.json, None where there is none.
+    """Return the correctness in ``cells`` of results.json, None for a cell without it.
 
-    ``examples`` [T] is the number of evaluated rows of each task.
+    ``examples`` [T] is the number of evaluated examples of each task.
     """
     return [
         [_decode_cell(cell, count) for cell, count in zip(row, examples, strict=True)]
@@ -54,23 +54,23 @@ def correct_cells(
 def mean_negative_flips(
     correct: Correct, k: int, since: Since = "learned"
 ) -> tuple[float | None, float | None]:
-    """Return the means of NFR and NFI over earlier tasks, or over tasks and steps.
+    """Return the means of NFR and NFI over earlier tasks, or over tasks and rows.
 
-    Of an example that was right and is wrong now, NFR counts it among all n examples (Yan et al.
-    2021, "Positive-congruent training"), NFI among those that are wrong now
-    (``NegativeFlipImpactMetric`` of awslabs/Renate, after Xie et al. 2021): the part of today's
-    errors that an earlier model did not make.
+    A flip is an example that was right and is wrong now. NFR is the number of flips divided by all
+    n examples (Yan et al. 2021, "Positive-congruent training"). NFI is their number divided by the
+    examples that are wrong now (``NegativeFlipImpactMetric`` of awslabs/Renate, after Xie et al.
+    2021): the fraction of today's errors that an earlier model did not make.
 
     Args:
-        correct: [T, T] of bool [n] each: which examples of task j are right after task i.
-        k: rows that are read.
-        since: ``learned``: from right after learning a task to the last row, as BWT; for accuracy,
-            BWT of a task is its examples gained less those lost. ``previous``: at every step, from
-            the row before it.
+        correct: [T, T] of bool [n]: which examples of task j are right after task i.
+        k: the number of rows to read.
+        since: ``learned`` compares the last row with the row in which each task was learned, as
+            BWT does (for accuracy, BWT counts examples that became right minus flips).
+            ``previous`` compares every row with the row before it.
 
     Returns:
-        None for NFR where no task has correctness (those without classes have none), and for NFI
-        where none has an error now.
+        NFR, or None if no task has correctness (only tasks with classes have it); and NFI, or None
+        if no task has an error now.
 
     >>> right, wrong = np.array([True, True]), np.array([True, False])
     >>> mean_negative_flips([[right, None], [wrong, right]], k=2)
@@ -88,23 +88,23 @@ def mean_negative_flips(
 
 
 def _decode_cell(cell: Mapping[str, Any] | None, examples: int) -> np.ndarray | None:
-    """Return the correctness of one cell, None for a cell without."""
+    """Return the correctness of one cell, or None if it has none."""
     text = None if cell is None else cell.get("correct")
     return None if text is None else decode_correct(text, examples)
 
 
 def _updates(correct: Correct, k: int, since: Since) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return (old, new) of each earlier task, bool [updates, n] each."""
+    """Return the (old, new) correctness of each earlier task, bool [updates, n] each."""
     pairs = []
     for j in range(k - 1):
         if correct[j][j] is None:
             continue
         rows = [j, k - 1] if since == "learned" else range(j, k)
-        found = [cell for i in rows if (cell := correct[i][j]) is not None]
-        if len(found) < len(rows):
+        present = [cell for i in rows if (cell := correct[i][j]) is not None]
+        if len(present) < len(rows):
             raise NotEvaluatedError(f"flips need the correctness of task {j} in rows {list(rows)}")
-        if len({cell.shape for cell in found}) > 1 or not found[0].size:
+        if len({cell.shape for cell in present}) > 1 or not present[0].size:
             raise ValueError(f"flips need the same examples of task {j}, at least one")
-        stacked = np.concatenate(found).reshape(len(found), -1)  # np.stack takes five times as long
+        stacked = np.concatenate(present).reshape(len(present), -1)  # np.stack is five times slower
         pairs.append((stacked[:-1], stacked[1:]))
     return pairs

@@ -1,13 +1,13 @@
 """Metrics against other runs on the same stream: joint, independent and untrained learners.
 
-Reference scores are one a task, float [T], NaN where the reference was not evaluated.
+Reference scores are float [T], one per task, NaN where the reference was not evaluated.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from stream.metrics.cells import Direction, needed, reference, rows_done, sign
+from stream.metrics.cells import Direction, reference_scores, require_evaluated, rows_done, sign
 from stream.metrics.scores import average_score
 
 Scores = Sequence[float] | np.ndarray
@@ -16,16 +16,16 @@ Scores = Sequence[float] | np.ndarray
 def transfer_from_independent(
     matrix: np.ndarray, independent: Scores, *, direction: Direction = "higher"
 ) -> np.ndarray:
-    """Return R[j, j] - R_ind[j] of every task learned, float64 [k].
+    """Return R[j, j] - R_ind[j] of every task that was learned, float64 [k].
 
-    ``independent`` holds the scores of models that each learned one task only. With equal seeds
-    the first is 0: nothing came before the first task.
+    ``independent`` has the scores of models that each learned only one task. With equal seeds the
+    first value is 0, because nothing comes before the first task.
 
     >>> transfer_from_independent(np.array([[0.9, np.nan], [0.8, 0.6]]), [0.9, 0.5]).round(12)
     array([0. , 0.1])
     """
-    alone = reference(independent, matrix, "fwt_independent")
-    learned = needed(np.diagonal(matrix)[: rows_done(matrix)], "fwt_independent")
+    alone = reference_scores(independent, matrix, "fwt_independent")
+    learned = require_evaluated(np.diagonal(matrix)[: rows_done(matrix)], "fwt_independent")
     return sign(direction) * (learned - alone)
 
 
@@ -35,7 +35,7 @@ def forward_transfer_independent(
     """FWT_ind = (1/(k-1)) sum_{2<=j<=k} (R[j, j] - R_ind[j]); None for fewer than two tasks.
 
     The forward transfer of clarena 1.1.0 (``CLFullEvaluation.evaluate_and_save_fwt_to_csv``). It
-    says whether what came before helped to learn a task, and needs no evaluation of unseen tasks.
+    measures whether earlier tasks helped to learn a task, and needs no scores of unseen tasks.
 
     >>> matrix = np.array([[0.9, np.nan], [0.8, 0.6]])
     >>> round(forward_transfer_independent(matrix, [0.9, 0.5]), 12)
@@ -51,36 +51,36 @@ def intransigence(
     """I = (1/k) sum_i (a*_i - R[i, i]), a*_i from a model trained jointly on tasks 1..i.
 
     Chaudhry et al. 2018 (RWalk), eq. 4, averaged over tasks. ``prefix_joint`` is the matrix of a
-    run that is retrained on tasks 1..i at each i, and a* its diagonal. Lower is better, negative
-    means learned better than jointly; None for no task.
+    run that is retrained on tasks 1..i at each i, and a* is its diagonal. Lower is better; a
+    negative value means that tasks were learned better than jointly. None for no task.
 
     >>> matrix, joint = np.array([[0.9, np.nan], [0.8, 0.6]]), np.array([[0.9, np.nan], [0.9, 0.8]])
     >>> round(intransigence(matrix, joint), 12)
     0.1
     """
-    return _lag(matrix, np.diagonal(prefix_joint), "intransigence", direction)
+    return _mean_gap(matrix, np.diagonal(prefix_joint), "intransigence", direction)
 
 
 def intransigence_joint_final(
     matrix: np.ndarray, joint: Scores, *, direction: Direction = "higher"
 ) -> float | None:
-    """The same with one joint run on all T tasks for every a*_i: report it as ``joint_final``.
+    """Intransigence with one joint run on all T tasks for every a*_i (report as ``joint_final``).
 
-    Not RWalk's definition: a*_i has then seen the tasks after i, too. None for no task.
+    This is not RWalk's definition: here a*_i has also seen the tasks after i. None for no task.
 
     >>> round(intransigence_joint_final(np.array([[0.9, np.nan], [0.8, 0.6]]), [0.9, 0.8]), 12)
     0.1
     """
-    return _lag(matrix, joint, "intransigence_joint_final", direction)
+    return _mean_gap(matrix, joint, "intransigence_joint_final", direction)
 
 
 def gap_to_reference(
     matrix: np.ndarray, scores: Scores, *, direction: Direction = "higher"
 ) -> float | None:
-    """(1/k) sum_{j<=k} reference_j - ACC_k: how far the average score stays behind a reference.
+    """(1/k) sum_{j<=k} reference_j - ACC_k: how far the average score is below a reference.
 
-    The gap to ``joint`` or to ``independent`` runs, common practice without a defining paper.
-    Positive means behind; None for no task.
+    The gap to ``joint`` or ``independent`` runs: common practice without a defining paper. Positive
+    means below the reference; None for no task.
 
     >>> round(gap_to_reference(np.array([[0.9, np.nan], [0.8, 0.6]]), [0.9, 0.8]), 12)
     0.15
@@ -88,7 +88,7 @@ def gap_to_reference(
     average = average_score(matrix)
     if average is None:
         return None
-    return float(sign(direction) * (reference(scores, matrix, "gap").mean() - average))
+    return float(sign(direction) * (reference_scores(scores, matrix, "gap").mean() - average))
 
 
 def ratio_to_reference(matrix: np.ndarray, scores: Scores) -> float | None:
@@ -100,7 +100,7 @@ def ratio_to_reference(matrix: np.ndarray, scores: Scores) -> float | None:
     average = average_score(matrix)
     if average is None:
         return None
-    mean = float(reference(scores, matrix, "ratio").mean())
+    mean = float(reference_scores(scores, matrix, "ratio").mean())
     return average / mean if mean > 0 else None
 
 
@@ -109,27 +109,27 @@ def forgetting_rate(
 ) -> tuple[float | None, int]:
     """Return (FR, tasks counted): FR = mean_j (R[k, j] - u_j) / (joint_j - u_j) - 1.
 
-    clarena 1.1.0 (``CLFullEvaluation.evaluate_and_save_fr_to_csv``): 0 is as good as joint
-    training, -1 as an untrained learner (u). A task that joint training does not bring above the
-    untrained score has no rate and is not counted; (None, 0) where no task is.
+    clarena 1.1.0 (``CLFullEvaluation.evaluate_and_save_fr_to_csv``): 0 is as good as
+    joint training, -1 as bad as an untrained learner (u). A task whose joint score is not above the
+    untrained score has no rate and is not counted; (None, 0) if no task is counted.
 
     >>> forgetting_rate(np.array([[1.0, np.nan], [0.75, 0.6]]), [1.0, 0.5], [0.5, 0.5])
     (-0.5, 1)
     """
     k = rows_done(matrix)
-    start = reference(untrained, matrix, "forgetting_rate")
-    room = reference(joint, matrix, "forgetting_rate") - start
+    start = reference_scores(untrained, matrix, "forgetting_rate")
+    room = reference_scores(joint, matrix, "forgetting_rate") - start
     counted = room > 0
     if k == 0 or not counted.any():
         return None, 0
-    gained = needed(matrix[k - 1, :k], "forgetting_rate") - start
+    gained = require_evaluated(matrix[k - 1, :k], "forgetting_rate") - start
     return float((gained[counted] / room[counted]).mean()) - 1, int(counted.sum())
 
 
-def _lag(matrix: np.ndarray, scores: Scores, what: str, direction: Direction) -> float | None:
-    """Return the mean of what ``scores`` are above the diagonal."""
+def _mean_gap(matrix: np.ndarray, scores: Scores, what: str, direction: Direction) -> float | None:
+    """Return the mean difference between ``scores`` and the diagonal."""
     k = rows_done(matrix)
     if k == 0:
         return None
-    behind = reference(scores, matrix, what) - needed(np.diagonal(matrix)[:k], what)
-    return float(sign(direction) * behind.mean())
+    gaps = reference_scores(scores, matrix, what) - require_evaluated(np.diagonal(matrix)[:k], what)
+    return float(sign(direction) * gaps.mean())

@@ -1,12 +1,12 @@
-"""Means of scores: how good the learner is, at the end, on the way, and right after learning."""
+"""Means of scores: at the end of the stream, along it, and right after learning each task."""
 
 import numpy as np
 
-from stream.metrics.cells import lower_triangle, needed, rows_done
+from stream.metrics.cells import lower_triangle, require_evaluated, rows_done
 
 
 def average_score(matrix: np.ndarray, k: int | None = None) -> float | None:
-    """Mean score over the tasks seen, after the last of them: (1/k) sum_{j<=k} R[k, j].
+    """Mean score over the tasks so far, after the last of them: (1/k) sum_{j<=k} R[k, j].
 
     ACC of Lopez-Paz & Ranzato 2017 (GEM), eq. 2. The macro average over tasks.
 
@@ -16,11 +16,11 @@ def average_score(matrix: np.ndarray, k: int | None = None) -> float | None:
     k = rows_done(matrix) if k is None else k
     if k == 0:
         return None
-    return float(needed(matrix[k - 1, :k], "average_score").mean())
+    return float(require_evaluated(matrix[k - 1, :k], "average_score").mean())
 
 
 def retained_score(matrix: np.ndarray) -> float | None:
-    """RA of Riemer et al. 2019 (MER), section 5: the average score at the end, under MER's name.
+    """RA of Riemer et al. 2019 (MER), section 5: the average score at the end, with MER's name.
 
     >>> retained_score(np.array([[0.9, np.nan], [0.8, 0.6]]))
     0.7
@@ -39,7 +39,7 @@ def learning_score(matrix: np.ndarray) -> float | None:
     k = rows_done(matrix)
     if k == 0:
         return None
-    return float(needed(np.diagonal(matrix)[:k], "learning_score").mean())
+    return float(require_evaluated(np.diagonal(matrix)[:k], "learning_score").mean())
 
 
 def average_incremental_score(matrix: np.ndarray) -> float | None:

@@ -1,6 +1,6 @@
-"""Transfer: what learning a task does to the scores of earlier and of later tasks.
+"""Transfer: how learning a task changes the scores of earlier and of later tasks.
 
-Every difference is positive where learning helped, whatever the direction of the score.
+Every difference is positive if learning helped, whether higher or lower scores are better.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ import numpy as np
 from stream.metrics.cells import (
     Direction,
     lower_triangle,
-    needed,
-    reference,
+    reference_scores,
+    require_evaluated,
     rows_done,
     sign,
 )
@@ -21,7 +21,7 @@ from stream.metrics.scores import learning_score, retained_score
 def backward_transfer(matrix: np.ndarray, *, direction: Direction = "higher") -> float | None:
     """BWT = (1/(k-1)) sum_{j<k} (R[k, j] - R[j, j]); None for fewer than two tasks.
 
-    Lopez-Paz & Ranzato 2017 (GEM), eq. 3. GEM's released code divides by k: not copied.
+    Lopez-Paz & Ranzato 2017 (GEM), eq. 3. GEM's released code divides by k; this function does not.
 
     >>> round(backward_transfer(np.array([[0.9, np.nan], [0.8, 0.6]])), 12)
     -0.1
@@ -29,8 +29,8 @@ def backward_transfer(matrix: np.ndarray, *, direction: Direction = "higher") ->
     k = rows_done(matrix)
     if k < 2:
         return None
-    last = needed(matrix[k - 1, : k - 1], "bwt")
-    change = last - needed(np.diagonal(matrix)[: k - 1], "bwt")
+    last = require_evaluated(matrix[k - 1, : k - 1], "bwt")
+    change = last - require_evaluated(np.diagonal(matrix)[: k - 1], "bwt")
     return float(sign(direction) * change.mean())
 
 
@@ -62,15 +62,15 @@ def backward_transfer_diaz(matrix: np.ndarray, *, direction: Direction = "higher
     scores, _, columns = lower_triangle(matrix, "bwt_diaz", diagonal=False)
     if not scores.size:
         return None
-    change = scores - needed(np.diagonal(matrix)[columns], "bwt_diaz")
+    change = scores - require_evaluated(np.diagonal(matrix)[columns], "bwt_diaz")
     return float(sign(direction) * change.mean())
 
 
 def remembering(matrix: np.ndarray, *, direction: Direction = "higher") -> float | None:
-    """REM = 1 - |min(BWT_D, 0)|: 1 where nothing is forgotten; None for fewer than two tasks.
+    """REM = 1 - |min(BWT_D, 0)|: 1 if nothing is forgotten; None for fewer than two tasks.
 
-    Díaz-Rodríguez et al. 2018 (arXiv 1810.13166). Scores in [-1, 1] can bring it
-    below 0.
+    Díaz-Rodríguez et al. 2018 (arXiv 1810.13166). It can be
+    below 0 for scores in [-1, 1].
 
     >>> round(remembering(np.array([[0.9, np.nan], [0.8, 0.6]])), 12)
     0.9
@@ -103,7 +103,7 @@ def forward_transfer(
 
     Lopez-Paz & Ranzato 2017 (GEM), eq. 4. ``baseline`` is b [T], the scores before any learning,
     from the same initial weights. R[j-1, j] is the score of a task *before* it is learned: with
-    one head a task that head is untrained then, and FWT says little of the encoder.
+    one head per task that head is still untrained, and FWT says little about the encoder.
 
     >>> round(forward_transfer(np.array([[0.9, 0.3], [0.8, 0.6]]), [0.1, 0.2]), 12)
     0.1
@@ -111,16 +111,16 @@ def forward_transfer(
     k = rows_done(matrix)
     if k < 2:
         return None
-    start = reference(baseline, matrix, "fwt")[1:]
-    before = needed(np.diagonal(matrix, offset=1)[: k - 1], "fwt")
+    start = reference_scores(baseline, matrix, "fwt")[1:]
+    before = require_evaluated(np.diagonal(matrix, offset=1)[: k - 1], "fwt")
     return float(sign(direction) * (before - start).mean())
 
 
 def forward_transfer_diaz(matrix: np.ndarray) -> float | None:
     """FWT_D = sum_{i<j} R[i, j] / (k(k-1)/2); None for fewer than two tasks.
 
-    FWT of Díaz-Rodríguez et al. 2018 (arXiv 1810.13166): a mean of scores, with no
-    baseline taken off.
+    FWT of Díaz-Rodríguez et al. 2018 (arXiv 1810.13166): a mean of scores,
+    without subtracting a baseline.
 
     >>> forward_transfer_diaz(np.array([[0.9, 0.3], [0.8, 0.6]]))
     0.3
@@ -128,4 +128,4 @@ def forward_transfer_diaz(matrix: np.ndarray) -> float | None:
     rows, columns = np.triu_indices(rows_done(matrix), 1)
     if not rows.size:
         return None
-    return float(needed(matrix[rows, columns], "fwt_diaz").mean())
+    return float(require_evaluated(matrix[rows, columns], "fwt_diaz").mean())

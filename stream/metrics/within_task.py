@@ -1,8 +1,8 @@
-"""Metrics of evaluations made while tasks are learned: what a row a task does not show.
+"""Metrics of evaluations within tasks, which one row of the matrix per task cannot show.
 
-De Lange et al. 2023 (arXiv 2205.13452) define them on an evaluation after every update. Here the
-evaluations are those of the probe, every N steps on some rows of each task: fewer evaluations
-find less deep minima, so values compare only between runs with the same N and the same rows.
+De Lange et al. 2023 (arXiv 2205.13452) define them with an evaluation after every update. Here the
+evaluations are those of the probe: every N steps, on some examples of each task. Fewer evaluations
+miss deep minima, so compare only runs with the same N and the same number of examples.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +19,9 @@ class ProbePoint:
     """One evaluation while a task is learned.
 
     Attributes:
-        task: stream position of the task being learned, from 0.
-        step: its training steps so far; 0 is before the first one.
-        scores: of tasks 0..task, so that the last is of the task being learned.
+        task: the stream position of the task that is being learned, from 0.
+        step: the training steps of this task so far; 0 is before the first one.
+        scores: the scores of tasks 0..task; the last is that of the task being learned.
     """
 
     task: int
@@ -29,7 +29,7 @@ class ProbePoint:
     scores: Sequence[float]
 
     def __post_init__(self) -> None:
-        """Refuse a point whose scores are not those of tasks 0..task."""
+        """Check the values. Raises ValueError unless there are scores of tasks 0..task."""
         if len(self.scores) != self.task + 1:
             raise ValueError(
                 f"a probe point of task {self.task} needs {self.task + 1} scores, "
@@ -38,12 +38,12 @@ class ProbePoint:
 
 
 def probe_points(points: Iterable[Mapping[str, Any]]) -> list[ProbePoint]:
-    """Return ``probe.points`` of results.json, in their order, which is that of time."""
+    """Return ``probe.points`` of results.json as points, in order of time."""
     return [ProbePoint(point["task"], point["step"], point["scores"]) for point in points]
 
 
 def matrix_points(matrix: np.ndarray) -> list[ProbePoint]:
-    """Return the rows done as points: an evaluation period of one whole task.
+    """Return the rows of the matrix as points: one evaluation per task.
 
     >>> [point.scores for point in matrix_points(np.array([[0.9, np.nan], [0.8, 0.6]]))]
     [[0.9], [0.8, 0.6]]
@@ -54,7 +54,7 @@ def matrix_points(matrix: np.ndarray) -> list[ProbePoint]:
 def score_curve(points: Sequence[ProbePoint], j: int, first: int, k: int) -> np.ndarray:
     """Return the scores of task ``j`` while tasks ``first``..k-1 were learned, in order of time.
 
-    Points at step 0 are left out: no update lies between them and the evaluation before.
+    Points at step 0 are left out, because no update comes between them and the evaluation before.
     """
     scores = [p.scores[j] for p in points if first <= p.task < k and p.step > 0]
     if not scores or np.isnan(scores).any():
@@ -69,9 +69,9 @@ def minimum_score(
 ) -> float | None:
     """min-ACC_k = (1/(k-1)) sum_{j<k} min_n A(E_j, f_n), n over evaluations after task j's end.
 
-    De Lange et al. 2023 (arXiv 2205.13452), "average minimum accuracy". The worst score that each
-    earlier task had at any time since; the highest for a score where lower is better. None for
-    fewer than two tasks. ``k`` is the number of tasks learned, by default of those probed.
+    De Lange et al. 2023 (arXiv 2205.13452), "average minimum accuracy". The worst score of each
+    earlier task at any time since its end (the highest one if lower scores are better). None for
+    fewer than two tasks. ``k`` is the number of tasks learned, by default the number probed.
 
     >>> minimum_score([ProbePoint(0, 9, [0.9]), ProbePoint(1, 9, [0.5, 0.3])])
     0.5
@@ -89,8 +89,8 @@ def worst_case_score(
 ) -> float | None:
     """WC-ACC_k = (1/k) A(E_k, f_t) + (1 - 1/k) min-ACC_k; A(E_1, f_t) for one task.
 
-    De Lange et al. 2023 (arXiv 2205.13452), "worst-case accuracy": what can be relied on at any
-    time, with f_t the model of the last evaluation. None for no task.
+    De Lange et al. 2023 (arXiv 2205.13452), "worst-case accuracy": the accuracy that can be
+    relied on at any time. f_t is the model of the last evaluation. None for no task.
 
     >>> worst_case_score([ProbePoint(0, 9, [0.9]), ProbePoint(1, 9, [0.5, 0.3])])
     0.4
@@ -112,9 +112,9 @@ def windowed_forgetting(
 ) -> float | None:
     """WF^w = mean over tasks of the greatest worsening within w consecutive evaluations.
 
-    max_{m<n} (A_m - A_n) in each window, the maximum over all windows since the task was begun, as
-    in De Lange et al. 2023 (arXiv 2205.13452). A window of one evaluation counts 0, so WF^w >= 0.
-    None for no task.
+    max_{m<n} (A_m - A_n) in each window, the maximum over all windows since the task's start (De
+    Lange et al. 2023, arXiv 2205.13452). A window of one evaluation gives 0, so WF^w >= 0. None
+    for no task.
 
     >>> windowed_forgetting([ProbePoint(0, n, [s]) for n, s in ((1, 0.5), (2, 0.25), (3, 1))], 2)
     0.25
@@ -144,7 +144,7 @@ def learning_curve_area(
 ) -> float | None:
     """LCA_beta = (1/(beta+1)) sum_{b=0..beta} Z_b, Z_b the mean over tasks of A after b steps.
 
-    Chaudhry et al. 2019 (A-GEM, arXiv 1812.00420): how fast a task is learned, from its first
+    Chaudhry et al. 2019 (A-GEM, arXiv 1812.00420): how fast a task is learned in its first
     ``beta`` mini-batches. Needs a point of every task at each step 0..beta. None for no task.
 
     >>> learning_curve_area([ProbePoint(0, 0, [0.25]), ProbePoint(0, 1, [0.75])], beta=1)
@@ -162,14 +162,17 @@ def learning_curve_area(
 
 
 def _tasks(points: Sequence[ProbePoint]) -> int:
-    """Return how many tasks were probed while they were learned."""
+    """Return the number of tasks that were probed while they were learned."""
     return max((point.task + 1 for point in points), default=0)
 
 
 def _greatest_change(
     points: Sequence[ProbePoint], window: int, k: int | None, better: float
 ) -> float | None:
-    """Return the mean over tasks of the greatest rise of ``better`` times the score."""
+    """Return the mean over tasks of the greatest rise of ``better`` times the score.
+
+    ``better`` is 1 or -1.
+    """
     if window < 2:
         raise ValueError(f"a window of {window} holds no change; the least is 2")
     k = _tasks(points) if k is None else k

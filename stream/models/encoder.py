@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from stream.config.inputs import BackboneConfig
+from stream.config.backbone import BackboneConfig
 from stream.config.paths import locate
 from stream.data.batches import TokenBatch
 from stream.errors import UserError, first_line, require, understood
 from stream.models.onednn import convolve_linears
-from stream.seeding import kept_randomness
+from stream.seeding import preserved_rng_state
 
 POSITIONS = ("attention", "feedforward")
 
@@ -251,7 +251,7 @@ def _random_body(shape: Mapping[str, Any], vocabulary_size: int, seed: int) -> n
     from transformers import AutoConfig, AutoModel
 
     fields = {"vocab_size": vocabulary_size, **shape}
-    with kept_randomness(), understood(f"backbone.shape {dict(shape)}"):
+    with preserved_rng_state(), understood(f"backbone.shape {dict(shape)}"):
         torch.manual_seed(seed)
         try:
             return AutoModel.from_config(AutoConfig.for_model(**fields))

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from stream.config.run import FREE
+from stream.config.run import SCORE_NEUTRAL
 from stream.errors import choose, first_line
 from stream.metrics import summarize
 
@@ -232,7 +232,7 @@ def group_name(results: Mapping[str, Any]) -> str:
     So W&B's group page shows mean and spread over seeds. The last letters are a digest of all
     other settings that may change a score.
     """
-    apart = (*FREE, "seed", "count_flops")
+    apart = (*SCORE_NEUTRAL, "seed", "count_flops")
     settings = {key: value for key, value in results["config"].items() if key not in apart}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
     names = (results[key] for key in ("stream", "learner", "backbone", "source"))

@@ -19,7 +19,7 @@ from safetensors.torch import load, save
 
 from stream.atomic_io import write_atomic, write_json
 from stream.cli.terminal import outlive_readers
-from stream.config.inputs import GeneratedData
+from stream.config.data import GeneratedData
 from stream.data.task import Task
 from stream.errors import UserError, first_line, require, understood, unknown
 from stream.fingerprint import Fingerprinter

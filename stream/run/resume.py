@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stream.config.compose import restore
-from stream.config.run import FREE, RunConfig
+from stream.config.run import SCORE_NEUTRAL, RunConfig
 from stream.data.build import DATA
 from stream.errors import UserError, first_line, require, understood
 from stream.learners import LEARNERS
@@ -76,7 +76,7 @@ def resumed_config(folder: Path, asked: RunConfig, given: Iterable[str]) -> RunC
         if name == "task":
             changes["task"] = asked.task
             _check_extension(stored, asked)
-        elif name in FREE:
+        elif name in SCORE_NEUTRAL:
             changes[name] = getattr(asked, name)
         elif name != "hydra":
             difference = first_difference(_part(stored, key), _part(asked, key), key)
@@ -149,7 +149,7 @@ def unfinished_run(root: Path, config: RunConfig) -> Path | None:
             results = read_record(path)
         except UserError:
             continue  # not a run of this program; whoever reads it by name is told
-        same = first_difference(results["config"], wanted, free=FREE) is None
+        same = first_difference(results["config"], wanted, free=SCORE_NEUTRAL) is None
         if results["status"] == "partial" and same:
             found.append(path)
     return max(found, key=lambda path: path.stat().st_mtime).parent if found else None

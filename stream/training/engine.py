@@ -141,7 +141,7 @@ class Captured:
         if graph is not None:
             return graph.replay(batch)
         blocks = zip(batch.blocks, sizes, strict=True)
-        inputs = batch.of_blocks(block.padded(*size) for block, size in blocks)
+        inputs = batch.with_blocks(block.padded(*size) for block, size in blocks)
         graph = self._capture(compute, inputs, sizes)
         if graph is None:
             return compute(batch)
@@ -260,7 +260,7 @@ class _Graph:
     def replay(self, batch: Batch) -> torch.Tensor:
         """Execute the step on a batch that has at most as many rows and tokens."""
         for mine, theirs in zip(self.inputs.blocks, batch.blocks, strict=True):
-            mine.take(theirs)
+            mine.copy_from(theirs)
         self._graph.replay()
         return self._loss.clone()
 

@@ -16,7 +16,7 @@ from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
 from stream.learners.base import Learner
 from stream.models.losses import batch_loss
-from stream.seeding import kept_randomness
+from stream.seeding import preserved_rng_state
 
 Shape = tuple[tuple[tuple[str, int, int], ...], tuple[tuple[int, int], ...], tuple[bool, ...]]
 
@@ -58,7 +58,7 @@ def count_pass(learner: Learner, task: Task, batch_size: int, device: torch.devi
     Without whatever else a method mixes into its batches; learns nothing.
     """
     meter, split = FlopMeter(learner.model), task.split("train")
-    with kept_randomness():
+    with preserved_rng_state():
         for rows in training_rows(task, batch_size, learner.seed, epoch=0):
             batch = collate([(task, split, rows)], learner.pad_id)
             with meter.counting(batch):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stream.config.inputs import BackboneConfig
+from stream.config.backbone import BackboneConfig
 from stream.config.paths import locate
 from stream.config.task import FilesSource, TaskSpec
 from stream.data.spans.tokens import answers_in

@@ -134,11 +134,11 @@ def test_several_tasks_share_batches() -> None:
 
 def test_take_copies_the_rows_asked_for() -> None:
     split = made_task("a").split("train")
-    taken = split.take(np.array([5, 2]))
+    taken = split.select(np.array([5, 2]))
     assert taken.lengths.tolist() == split.lengths[[5, 2]].tolist()
     start, stop = split.offsets[2], split.offsets[3]
     assert taken.token_ids[taken.offsets[1] :].tolist() == split.token_ids[start:stop].tolist()
-    assert len(split.take(np.array([], np.int64))) == 0
+    assert len(split.select(np.array([], np.int64))) == 0
 
 
 @pytest.mark.parametrize("outputs", [3, None])
@@ -149,7 +149,7 @@ def test_rows_that_fill_up_change_no_loss_and_no_gradient(outputs: int | None) -
     model.head("a").requires_grad_(requires_grad=True)
     whole, few = (collate([(task, task.split("train"), np.arange(n))], 0) for n in (8, 3))
     filled = whole.padded(8, 24)
-    filled.take(few)  # after a whole one, whose last rows are still there
+    filled.copy_from(few)  # after a whole one, whose last rows are still there
     found = []
     for batch in (few, few.padded(8, 16), filled):
         model.zero_grad()

@@ -12,7 +12,7 @@ import pytest
 
 from stream.config.task import DialectSpec
 from stream.data.sources import files as reading
-from stream.data.sources.files import read_files, read_folder_of_classes, read_table
+from stream.data.sources.files import read_class_folders, read_files, read_table
 from stream.data.table import Ragged, SourceTable
 from stream.errors import UserError
 from tests.data.small_files import AS_FOUND, PLAIN, PLAIN_ROWS, read, rows, zipped
@@ -105,15 +105,15 @@ def test_json_of_other_encodings(tmp_path: Path, encoding: str) -> None:
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
-        ('{"text": "a"}\n{"text": \n', "a.jsonl", "line 2: not JSON"),
+        ('{"text": "a"}\n{"text": \n', "a.jsonl", "line 2: not valid JSON"),
         ('{"text": "a"}\n\n["b", 1]\n', "a.jsonl", r"line 3: not an object: \['b', 1\]"),
         ('{"text": "a", "text": "b"}', "a.jsonl", "line 1: .* a key stands twice"),
         ('{"text": "a\\ud800"}', "a.jsonl", "'text': a text holds half a surrogate pair"),
         ('[{"text": "a"}, 3]', "a.json", "line 2: not an object: 3"),
-        ('[{"text": "a"}', "a.json", "not JSON"),
+        ('[{"text": "a"}', "a.json", "not valid JSON"),
         ('{"text": {"0": "a"}, "label": {"0": 1}}', "a.json", "one JSON object of columns"),
         ('{"data": [{"text": "a"}]}', "a.json", "one JSON object of columns"),
-        ("[" * 100_000, "a.json", "not JSON"),
+        ("[" * 100_000, "a.json", "not valid JSON"),
     ],
 )
 def test_json_faults_are_named(tmp_path: Path, content: str, name: str, message: str) -> None:
@@ -211,34 +211,34 @@ def test_folder_of_classes(tmp_path: Path) -> None:
             "README": b"about",
         },
     )
-    source = read_folder_of_classes(root, AS_FOUND)
+    source = read_class_folders(root, AS_FOUND)
     assert source.table.to_pydict() == {
         "text": ["Un été à Paris… où êtes-vous ?", "", "naïve ☃", "From: a\r\n\r\nmoon\r\n"],
         "label": ["alt.atheism", "alt.atheism", "sci.space", "sci.space"],
     }
     assert source.lines.tolist() == [1, 2, 3, 4]
     assert source.provenance == {"not_rows": "1"}
-    assert source.dialect == "cp1252, utf-8, a folder a class"
+    assert source.dialect == "cp1252, utf-8, a folder per class"
     assert read_files(tmp_path, "news", AS_FOUND).table.equals(source.table)
     assert rows(read_files(tmp_path, "news", DialectSpec(encoding="latin-1")))[3][1] == "sci.space"
-    with pytest.raises(UserError, match="a folder a class has no header"):
+    with pytest.raises(UserError, match="a folder per class has no header"):
         read_files(tmp_path, "news", DialectSpec(header=True))
 
 
 def test_folder_faults_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no sub-folders"):
-        read_folder_of_classes(tmp_path, AS_FOUND)
+        read_class_folders(tmp_path, AS_FOUND)
     (tmp_path / "pos").mkdir()
     with pytest.raises(UserError, match="hold no files"):
-        read_folder_of_classes(tmp_path, AS_FOUND)
+        read_class_folders(tmp_path, AS_FOUND)
     folder_of_classes(tmp_path, {"pos/1": b"bad \x81 byte \xe9"})
     with pytest.raises(UserError, match=r"pos/1: line 1: byte 0x81 cannot be read as cp1252"):
-        read_folder_of_classes(tmp_path, AS_FOUND)
+        read_class_folders(tmp_path, AS_FOUND)
     folder_of_classes(tmp_path, {"pos/deep/2": b"x"})
     with pytest.raises(UserError, match="pos/deep: a folder inside a class folder"):
-        read_folder_of_classes(tmp_path, AS_FOUND)
+        read_class_folders(tmp_path, AS_FOUND)
     with pytest.raises(UserError, match="no such folder"):
-        read_folder_of_classes(tmp_path / "no", AS_FOUND)
+        read_class_folders(tmp_path / "no", AS_FOUND)
 
 
 def test_patterns(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream.config.task import HubSource
-from stream.data.sources.hub import EXPORT, changes, read_hub
+from stream.data.sources.hub import PARQUET_BRANCH, changes, read_hub
 from stream.data.sources.hub_record import (
     within,
 )
@@ -238,19 +238,19 @@ def test_a_script_is_refused_and_its_parquet_branch_read(load: Loader, hub: Hub)
         "airline/train-not/0000.parquet": parquet(["no"], [1]),
         "emotion/train/0000.parquet": parquet(["no"], [1]),
     }
-    commit = hub.commit("task/crowd", EXPORT, branch)
+    commit = hub.commit("task/crowd", PARQUET_BRANCH, branch)
     source = {"id": "task/crowd", "config": "airline", "splits": {"train": "train"}}
     refused = load(source)["error"]
-    assert EXPORT in refused
+    assert PARQUET_BRANCH in refused
     assert "script" in refused
-    loaded = load({**source, "revision": EXPORT})
+    loaded = load({**source, "revision": PARQUET_BRANCH})
     assert loaded["error"] is None
     assert loaded["rows"]["train"] == [
         {"sentence": "late", "label": "neutral"},
         {"sentence": "nice", "label": "positive"},
     ]
     assert loaded["provenance"]["train"]["commit"] == commit
-    assert loaded["provenance"]["train"]["revision"] == EXPORT
+    assert loaded["provenance"]["train"]["revision"] == PARQUET_BRANCH
 
 
 def test_json_lines_are_read(load: Loader, hub: Hub) -> None:
@@ -344,7 +344,7 @@ def test_no_id_says_so_and_how_to_go_on(tmp_path: Path) -> None:
         read_hub("emotions", source, tmp_path)
     assert str(caught.value) == (
         "task 'emotions': no hub id is known (the original is primary-plutchik-wheel-DFE.csv); "
-        "go on with data=files or data=generated"
+        "use data=files or data=generated"
     )
 
 

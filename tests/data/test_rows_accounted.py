@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.config.task import FilesSource, HubSource, TaskSpec
-from stream.data.identity import text_key
-from stream.data.loading import LoadedTask, divide
 from stream.data.prepare.leakage import handle_leaks
 from stream.data.prepare.rows import account_rows
-from stream.data.prepare.splits import carve, undivided_part
+from stream.data.prepare.splits import assign_splits, part_to_divide, prepare_splits
 from stream.data.table import Account, Ragged, SourceTable
-from stream.data.task import Rows
+from stream.data.task import LoadedTask, Rows
+from stream.data.text_key import text_key
 from stream.errors import UserError
 
 
@@ -147,7 +146,7 @@ def test_the_same_text_lands_in_the_same_split_of_every_task() -> None:
     first = source({"text": texts, "label": ["good", "bad"] * 1500})
     other = source({"text": [t.upper() + " " for t in texts[::-1]], "label": ["good"] * 3000})
     columns = FilesSource(text=["text"])
-    a, b = (divide("film", spec(), columns, {"all": table}) for table in (first, other))
+    a, b = (prepare_splits("film", spec(), columns, {"all": table}) for table in (first, other))
     for split in ("train", "validation", "test"):
         assert set(a.rows[split].keys) == set(b.rows[split].keys)
     sizes = {split: len(rows) for split, rows in a.rows.items()}
@@ -160,28 +159,30 @@ def test_the_same_text_lands_in_the_same_split_of_every_task() -> None:
 def test_a_group_stays_together() -> None:
     groups = [f"story {i // 10}" for i in range(500)]
     table = source({"text": [f"t{i}" for i in range(500)], "label": ["good"] * 500, "g": groups})
-    loaded = divide("film", spec(), FilesSource(text=["text"], group="g"), {"all": table})
+    loaded = prepare_splits("film", spec(), FilesSource(text=["text"], group="g"), {"all": table})
     where = {s: {int(t[0][1:]) // 10 for t in rows.texts} for s, rows in loaded.rows.items()}
     assert not where["train"] & where["test"]
     assert not where["train"] & where["validation"]
 
 
-def test_given_splits_are_kept_and_missing_ones_carved_from_train() -> None:
-    places = np.linspace(0, 0.999, 1000)
-    assert set(carve(["train", "test"], places)) == {"train", "validation"}
-    assert len(carve(["train", "test"], places)["validation"]) == pytest.approx(100, abs=1)
-    assert undivided_part("x", {"train": "", "validation": "", "test": ""}) is None
-    assert undivided_part("x", {"train": "", "test": ""}) == "train"
-    assert undivided_part("x", {"all": ""}) == "all"
+def test_given_splits_are_kept_and_missing_ones_taken_from_train() -> None:
+    positions = np.linspace(0, 0.999, 1000)
+    assert set(assign_splits(["train", "test"], positions)) == {"train", "validation"}
+    assert len(assign_splits(["train", "test"], positions)["validation"]) == pytest.approx(
+        100, abs=1
+    )
+    assert part_to_divide("x", {"train": "", "validation": "", "test": ""}) is None
+    assert part_to_divide("x", {"train": "", "test": ""}) == "train"
+    assert part_to_divide("x", {"all": ""}) == "all"
     for wrong in ({"test": ""}, {"all": "", "train": ""}, {"dev": "", "train": ""}):
         with pytest.raises(UserError, match="splits must hold train"):
-            undivided_part("x", wrong)
+            part_to_divide("x", wrong)
 
 
 def test_expected_rows_are_checked() -> None:
     table = {"train": source({"text": ["a"], "label": ["good"]})}
     with pytest.raises(UserError, match="has 1 rows, expected 2"):
-        divide("film", spec(), FilesSource(text=["text"], rows={"train": 2}), table)
+        prepare_splits("film", spec(), FilesSource(text=["text"], rows={"train": 2}), table)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_labels_follow_their_texts_and_the_order_stays() -> None:
 
 def test_order_of_the_rows_does_not_matter() -> None:
     rows = made_rows([i % 3 for i in range(30)])
-    shuffled = rows.take(np.random.default_rng(0).permutation(30))
+    shuffled = rows.select(np.random.default_rng(0).permutation(30))
     assert set(subsample(rows, 10, 3).texts) == set(subsample(shuffled, 10, 3).texts)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stream.config.inputs import FilesData, GeneratedData, HubData
+from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.task import TaskSpec
 from stream.data.loading import load_task
 from stream.data.prepare.leakage import handle_leaks

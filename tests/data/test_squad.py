@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stream.config.inputs import GeneratedData
+from stream.config.data import GeneratedData
 from stream.config.task import FilesSource, TaskSpec
 from stream.data.loading import load_task
 from stream.data.prepare.rows import account_rows
 from stream.data.sources.files import read_files
 from stream.data.sources.hub import read_arrow
 from stream.data.spans.answers import (
-    LONGEST,
+    MAX_ANSWER_TOKENS,
     Answers,
     answer_f1,
     best_span,
@@ -79,12 +79,12 @@ def test_exact_match_and_f1_against_counting_by_hand() -> None:
 
 def test_best_span_against_every_span() -> None:
     generator = np.random.default_rng(1)
-    for size in [1, 2, 7, LONGEST, LONGEST + 1, 90]:
+    for size in [1, 2, 7, MAX_ANSWER_TOKENS, MAX_ANSWER_TOKENS + 1, 90]:
         starts, ends = generator.normal(size=(2, size)).astype(np.float32)
         sums = {
             (i, j): float(starts[i]) + float(ends[j])
             for i in range(size)
-            for j in range(i, min(size, i + LONGEST))
+            for j in range(i, min(size, i + MAX_ANSWER_TOKENS))
         }
         assert best_span(starts, ends) == max(sums, key=sums.__getitem__)
     ends = np.zeros(60, np.float32)
@@ -113,7 +113,7 @@ def test_scores_take_the_best_reference_and_the_context_alone() -> None:
     correct = correctness(task, logits, answers)
     assert correct is not None
     assert decode_correct(correct, 2).tolist() == [True, False]
-    assert answers.take(np.array([1])).predicted(logits[1:]) == ["Bob."]
+    assert answers.select(np.array([1])).predicted(logits[1:]) == ["Bob."]
     nothing = Answers(("",), (("x",),), places, np.array([0]), np.array([[0, 0]]))
     assert nothing.predicted(logits[:1]) == [""]
 
@@ -126,7 +126,7 @@ def test_the_tokens_of_an_answer_are_its_text(tmp_path: Path) -> None:
     split = encoder(tmp_path).encode(as_rows(rows), "hash")
     again = encoder(tmp_path).encode(as_rows(rows), "hash")  # from the cache
     assert isinstance(again.labels, np.memmap)
-    for found in (split, again, split.take(np.arange(60))):
+    for found in (split, again, split.select(np.arange(60))):
         answers = found.answers
         assert answers is not None
         logits = np.full((60, 2 * found.lengths.max()), Head.NEVER, np.float32)
@@ -168,7 +168,7 @@ def test_an_answer_within_a_word_takes_its_tokens(tmp_path: Path) -> None:
     first, last, start, _ = split.labels[0].tolist()
     assert first == start + 1
     assert split.answers is not None
-    low, high = split.answers.places[first, 0], split.answers.places[last, 1]
+    low, high = split.answers.char_spans[first, 0], split.answers.char_spans[last, 1]
     assert rows[0]["context"][low:high] == "1990s"
 
 
@@ -312,7 +312,7 @@ def test_contradictory_specifications_are_refused() -> None:
     ]:
         with pytest.raises(UserError):
             spec(**wrong)
-    with pytest.raises(UserError, match="answer_f1 does not judge a class"):
+    with pytest.raises(UserError, match="answer_f1 is not for labels of kind 'class'"):
         TaskSpec(title="t", kind="single", labels=["a", "b"], metric="answer_f1", source="made")
 
 

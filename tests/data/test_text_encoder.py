@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from stream.config.inputs import BackboneConfig
+from stream.config.backbone import BackboneConfig
 from stream.config.paths import cache_folder, locate, tokenizer_location
 from stream.data.task import Rows
 from stream.data.text_encoder import TextEncoder

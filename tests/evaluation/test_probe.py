@@ -25,8 +25,8 @@ def made_probe(tasks, every: int = 2, rows: int = 6) -> Probe:
 def test_a_sample_holds_rows_of_the_task_and_depends_on_its_name() -> None:
     task, other = made_task("a", rows=30), made_task("b", rows=30)
     drawn = sampled(task, "test", 7, 0).split("test")
-    everything = {tuple(task.split("test").take(np.array([i])).token_ids) for i in range(30)}
-    rows = [tuple(drawn.take(np.array([i])).token_ids) for i in range(7)]
+    everything = {tuple(task.split("test").select(np.array([i])).token_ids) for i in range(30)}
+    rows = [tuple(drawn.select(np.array([i])).token_ids) for i in range(7)]
     assert set(rows) <= everything
     assert len(set(rows)) == 7
     again = sampled(task, "test", 7, 0).split("test")

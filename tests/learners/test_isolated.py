@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from stream.config.inputs import BackboneConfig
+from stream.config.backbone import BackboneConfig
 from stream.data.batches import collate
 from stream.data.task import Task
 from stream.fingerprint import tensor_digest

@@ -50,8 +50,8 @@ def test_budget(budget: int | None, kept: int) -> None:
     ((_, rows, drawn),) = memory.draw(1000, [1.0], np.random.default_rng(0))
     assert memory.examples == kept
     assert sorted(drawn) == list(range(kept))  # asked for more than there is: all, none twice
-    originals = {tuple(task.split("train").take(np.array([i])).token_ids) for i in range(24)}
-    assert {tuple(rows.take(np.array([i])).token_ids) for i in range(kept)} <= originals
+    originals = {tuple(task.split("train").select(np.array([i])).token_ids) for i in range(24)}
+    assert {tuple(rows.select(np.array([i])).token_ids) for i in range(kept)} <= originals
     expected = sum(
         r.nbytes for r in (rows.token_ids, rows.offsets, rows.first_lengths, rows.labels)
     )

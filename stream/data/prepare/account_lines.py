@@ -1,4 +1,4 @@
-"""What became of the rows of a task, in lines for a person."""
+"""Report what became of the rows of a task, as lines of text."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from stream.data.task import Split, Task
 
 
 def dropped(account: Account) -> str:
-    """Return the drops by reason with the first lines, such as ``2 no_text (lines 3, 9)``."""
+    """Return how many rows were dropped and why, such as ``2 no_text (line 3, 9)``."""
     parts = []
     for reason, count in account.dropped.items():
         lines = ", ".join(map(str, account.lines[reason]))
@@ -19,13 +19,13 @@ def dropped(account: Account) -> str:
 
 
 def account_lines(task: Task) -> Iterator[str]:
-    """Yield a few lines a split: where from, read = kept + dropped, repeats, encoding, labels."""
+    """Yield a few lines per split: source, read = kept + dropped, repeats, encoding, labels."""
     for name, account in task.accounts.items():
         split = task.splits[name]
         dialect = f" ({account.dialect})" if account.dialect else ""
         yield f"{name}: {account.where}{dialect}"
-        lost = sum(account.dropped.values())
-        kept = f"{account.read:,} read = {account.kept:,} kept + {lost:,} dropped"
+        num_dropped = sum(account.dropped.values())
+        kept = f"{account.read:,} read = {account.kept:,} kept + {num_dropped:,} dropped"
         yield f"  {kept}: {dropped(account)}"
         if account.repeated or account.contradicting:
             yield (
@@ -36,7 +36,7 @@ def account_lines(task: Task) -> Iterator[str]:
 
 
 def _labels(task: Task, split: Split) -> str:
-    """Return how often each label occurs, the range of scores, or how many answers are seen."""
+    """Return how often each label occurs, the range of scores, or how many answers fit."""
     if task.is_span:
         return f"{(split.labels[:, 1] > 0).sum():,} with the whole answer inside"
     if task.spec.labels is None:

@@ -1,6 +1,7 @@
-"""Leaks: texts held out by one task that stand in the training rows of any task of the stream.
+"""Leaks: held-out texts of one task that occur in the training rows of any task of the stream.
 
-A real one: MRPC and STS-B share 1,500 pairs, and 498 of MRPC's test pairs stand in STS-B's train.
+A real example: MRPC and STS-B share 1,500 pairs, and 498 of MRPC's test pairs are in the training
+set of STS-B.
 """
 
 import logging
@@ -9,16 +10,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream.data.loading import LoadedTask
+from stream.data.task import LoadedTask
 from stream.errors import UserError, require
 
 LOG = logging.getLogger(__name__)
-HELD_OUT = ("validation", "test")
+HELD_OUT_SPLITS = ("validation", "test")
 
 
 @dataclass(frozen=True)
 class Leak:
-    """``count`` training rows of ``train_task`` whose text ``held_out_task`` has in ``split``."""
+    """Training rows of one task whose text is held out by another (or the same) task.
+
+    Attributes:
+        train_task: the task with the training rows.
+        held_out_task: the task that holds the texts out.
+        split: the split of ``held_out_task`` that contains them.
+        count: the number of these training rows.
+    """
 
     train_task: str
     held_out_task: str
@@ -30,18 +38,26 @@ class Leak:
 
 
 def handle_leaks(tasks: Mapping[str, LoadedTask], mode: str) -> list[Leak]:
-    """Count leaks over the whole stream, then do as ``mode`` says.
+    """Count leaks over the whole stream and handle them.
 
-    ``drop`` takes the rows out of train (their account says so), ``warn`` keeps them, ``error``
-    stops. Every mode but ``error`` says what it found.
+    Args:
+        tasks: the tasks by name; with ``drop`` their training rows change.
+        mode: ``drop`` removes the rows from train and records it in their account, ``warn`` keeps
+            them, ``error`` stops. ``drop`` and ``warn`` log what was found.
+
+    Returns:
+        All leaks that were found.
 
     Raises:
-        UserError: leaks with ``mode`` error, or a training set that is nothing but leaks.
+        UserError: there are leaks and ``mode`` is ``error``, or every training row of a task is a
+            leak.
     """
     held_out = {
-        (name, split): task.rows[split].keys for name, task in tasks.items() for split in HELD_OUT
+        (name, split): task.rows[split].keys
+        for name, task in tasks.items()
+        for split in HELD_OUT_SPLITS
     }
-    everything = np.concatenate(list(held_out.values()))
+    all_held_out = np.concatenate(list(held_out.values()))
     leaks = []
     for name, task in tasks.items():
         train = task.rows["train"].keys
@@ -50,11 +66,11 @@ def handle_leaks(tasks: Mapping[str, LoadedTask], mode: str) -> list[Leak]:
             if count:
                 leaks.append(Leak(name, other, split, count))
         if mode == "drop":
-            task.drop_from_train(np.isin(train, everything), "leak")
+            task.drop_from_train(np.isin(train, all_held_out), "leak")
             require(len(task.rows["train"]) > 0, f"task {name!r}: every training row is a leak")
     if leaks:
-        found = "held-out texts in training rows: " + "; ".join(map(str, leaks))
+        summary = "held-out texts in training rows: " + "; ".join(map(str, leaks))
         if mode == "error":
-            raise UserError(f"{found}. leaks=drop takes them out of train, leaks=warn keeps them")
-        LOG.warning("%s (%s)", found, "dropped from train" if mode == "drop" else "kept")
+            raise UserError(f"{summary}. leaks=drop takes them out of train, leaks=warn keeps them")
+        LOG.warning("%s (%s)", summary, "dropped from train" if mode == "drop" else "kept")
     return leaks

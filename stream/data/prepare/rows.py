@@ -1,6 +1,6 @@
-"""Row accounting: every row of a source is kept, or dropped for a reason that is counted.
+"""Row accounting: every row of a source is either kept, or dropped for a reason that is counted.
 
-N rows of a source table; read = kept + dropped, always.
+N is the number of rows of a source table. Always, read = kept + dropped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,9 @@ from stream.data.table import Account, SourceTable
 from stream.data.task import Rows
 from stream.errors import UserError, require
 
-pc: Any = pyarrow.compute  # its functions are made at import, out of a type checker's sight
-KEPT, NO_TEXT, NO_LABEL, UNKNOWN, EXCLUDED, DUPLICATE = range(6)
+pc: Any = pyarrow.compute  # a type checker does not see functions that are created at import
+# The outcome of a row: kept, or dropped for one of the reasons below.
+KEEP, NO_TEXT, NO_LABEL, UNKNOWN, EXCLUDED, DUPLICATE = range(6)
 REASONS = {
     NO_TEXT: "no_text",
     NO_LABEL: "no_label",
@@ -32,14 +33,20 @@ REASONS = {
 def account_rows(
     name: str, spec: TaskSpec, columns: SourceColumns, source: SourceTable
 ) -> tuple[Rows, np.ndarray, Account]:
-    """Turn a source table into the rows of a task, with their account.
+    """Turn a source table into the rows of a task, and account for every row.
+
+    Args:
+        name: the task's name, for messages.
+        spec: the task's specification.
+        columns: what the columns of the source mean.
+        source: the table.
 
     Returns:
-        The rows kept, their lines (int64), and the account.
+        The rows that are kept, their lines in the source (int64), and the account.
 
     Raises:
-        UserError: a missing column, or rows with an unknown label or a wrong number of fields
-            that the task's YAML does not allow to drop; names lines and values.
+        UserError: a column is missing, or the task's YAML does not allow to drop rows with an
+            unknown label or a wrong number of fields; the message names lines and values.
     """
     table = source.table if columns.start is None else unpacked(source)
     where = source.where
@@ -57,40 +64,42 @@ def account_rows(
         )
     account = Account(where, source.dialect, provenance=dict(source.provenance))
     account.read = table.num_rows + len(source.ragged)
-    _ragged(name, columns, source, account)
+    _account_ragged(name, columns, source, account)
     texts = [_texts(table.column(column), column, where) for column in columns.text]
     if columns.start is None:
-        labels, state, seen = _labels(spec, columns, table.column(columns.label))
+        labels, outcome, seen = _labels(spec, columns, table.column(columns.label))
     else:
-        labels, state, seen = _answers(table, columns.label, columns.start, texts[-1])
+        labels, outcome, seen = _answers(table, columns.label, columns.start, texts[-1])
     rows = Rows(tuple(zip(*texts, strict=True)), labels)
     blank = np.array([not any(text.strip() for text in row) for row in rows.texts], bool)
-    state[blank] = NO_TEXT
-    _refuse_unknown(name, spec, columns, source, state, seen)
-    _duplicates(rows, state, account, drop="duplicate" in columns.drop)
+    outcome[blank] = NO_TEXT
+    _check_unknown(name, spec, columns, source, outcome, seen)
+    _count_duplicates(rows, outcome, account, drop="duplicate" in columns.drop)
     for code, reason in REASONS.items():
-        account.drop(reason, source.lines[state == code].tolist())
-    kept = np.flatnonzero(state == KEPT)
+        account.drop(reason, source.lines[outcome == code].tolist())
+    kept = np.flatnonzero(outcome == KEEP)
     account.kept = len(kept)
     account.check()
-    return rows.take(kept), source.lines[kept], account
+    return rows.select(kept), source.lines[kept], account
 
 
-def _ragged(name: str, columns: SourceColumns, source: SourceTable, account: Account) -> None:
-    """Count rows with a wrong number of fields; an error unless they may be dropped."""
+def _account_ragged(
+    name: str, columns: SourceColumns, source: SourceTable, account: Account
+) -> None:
+    """Count rows with a wrong number of fields; raise UserError unless they may be dropped."""
     if source.ragged:
         first = source.ragged[0]
         require(
             "ragged" in columns.drop,
             f"task {name!r}: {source.where} line {first.line} has {first.found} fields instead of "
-            f"{first.expected} ({len(source.ragged)} such lines); mend them, fix the dialect, or "
-            "say drop: [ragged] in the task's YAML",
+            f"{first.expected} ({len(source.ragged)} such lines); correct them, fix the "
+            "dialect, or say drop: [ragged] in the task's YAML",
         )
     account.drop("ragged", [row.line for row in source.ragged])
 
 
 def _texts(column: pa.ChunkedArray, name: str, where: str) -> list[str]:
-    """Return a text column as strings; a missing text is empty."""
+    """Return a text column as strings; a missing text becomes ""."""
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
     require(is_text, f"{where}: column {name!r} holds {kind}, not text")
@@ -100,9 +109,9 @@ def _texts(column: pa.ChunkedArray, name: str, where: str) -> list[str]:
 def _labels(
     spec: TaskSpec, columns: SourceColumns, column: pa.ChunkedArray
 ) -> tuple[np.ndarray, np.ndarray, dict[int, Any]]:
-    """Return labels, the state of each row, and the unknown values seen, by row.
+    """Return the label and the outcome of each row, and the unknown values by row.
 
-    Distinct values are looked up once, then spread over the rows.
+    Each distinct value is looked up once.
     """
     encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
@@ -112,29 +121,29 @@ def _labels(
     looked_up = [_look_up(spec, columns, value) for value in values] or [(0.0, NO_LABEL)]
     kind = np.int64 if spec.labels is not None else np.float64
     labels = np.array([label for label, _ in looked_up], kind)[codes]
-    state = np.array([outcome for _, outcome in looked_up], np.int64)[codes]
-    unknown = {int(row): values[codes[row]] for row in np.flatnonzero(state == UNKNOWN)[:1000]}
-    return labels, state, unknown
+    outcome = np.array([reason for _, reason in looked_up], np.int64)[codes]
+    unknown = {int(row): values[codes[row]] for row in np.flatnonzero(outcome == UNKNOWN)[:1000]}
+    return labels, outcome, unknown
 
 
 def _answers(
     table: pa.Table, label: str, start: str, contexts: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, dict[int, Any]]:
-    """Return the answers of each row, its state, and those that are none, by row."""
+    """Return the answers and the outcome of each row, and the invalid values by row."""
     texts, starts = table.column(label).to_pylist(), table.column(start).to_pylist()
     values = list(zip(texts, starts, strict=True))
-    found = [answers_in(context, *row) for context, row in zip(contexts, values, strict=True)]
-    states = [UNKNOWN if row is None else KEPT if row else NO_LABEL for row in found]
-    state = np.array(states, np.int64)
-    unknown = {int(row): values[row] for row in np.flatnonzero(state == UNKNOWN)[:1000]}
-    return np.fromiter(found, object, len(found)), state, unknown
+    answers = [answers_in(context, *row) for context, row in zip(contexts, values, strict=True)]
+    outcomes = [UNKNOWN if row is None else KEEP if row else NO_LABEL for row in answers]
+    outcome = np.array(outcomes, np.int64)
+    unknown = {int(row): values[row] for row in np.flatnonzero(outcome == UNKNOWN)[:1000]}
+    return np.fromiter(answers, object, len(answers)), outcome, unknown
 
 
 def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float, int]:
-    """Return (label, KEPT) of a source's value, or (0, why there is none).
+    """Return (label, KEEP) for a value of the source, or (0, the reason for dropping its row).
 
-    Exact names only: a number is an index into the task's labels unless ``values`` maps it; True
-    and 1.0 are not 1.
+    Names must match exactly. An integer that ``values`` does not map is an index into the task's
+    labels (not on the hub); True and 1.0 are not the integer 1.
     """
     if value is None or value == "":
         return 0, NO_LABEL
@@ -147,15 +156,15 @@ def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float,
     if name is None and isinstance(value, str):
         name = value if value in spec.labels else _by_pattern(columns.values, value)
     if name is not None:
-        return (spec.labels.index(name), KEPT) if name in spec.labels else (0, UNKNOWN)
+        return (spec.labels.index(name), KEEP) if name in spec.labels else (0, UNKNOWN)
     by_index = columns.numbers_are_indices and not columns.values
     if not by_index or type(value) is not int or not 0 <= value < len(spec.labels):
         return 0, UNKNOWN
-    return value, KEPT
+    return value, KEEP
 
 
 def _by_pattern(values: Mapping[str, str], value: str) -> str | None:
-    """Return what the first matching pattern with a ``*`` says."""
+    """Return the label name of the first pattern with a ``*`` that matches the value."""
     for pattern, name in values.items():
         if "*" in pattern and fnmatchcase(value, pattern):
             return name
@@ -163,55 +172,55 @@ def _by_pattern(values: Mapping[str, str], value: str) -> str | None:
 
 
 def _resolve(columns: SourceColumns, names: Sequence[str]) -> SourceColumns:
-    """Return the columns with a label pattern replaced by the one name that it matches."""
+    """Return the columns with a label pattern replaced by the only column name it matches."""
     matches = [name for name in names if fnmatchcase(name, columns.label)]
     is_pattern = "*" in columns.label and columns.label not in names and len(matches) == 1
     return replace(columns, label=matches[0]) if is_pattern else columns
 
 
 def _score(spec: TaskSpec, value: Any) -> tuple[float, int]:
-    """Return a regression label within the task's range."""
+    """Return (score, KEEP), or (0, UNKNOWN) for a value that is no score in the task's range."""
     low, high = spec.score_range or (0.0, 0.0)
     try:
         number = float(value)
     except (TypeError, ValueError):
         return 0, UNKNOWN
-    good = low <= number <= high and not isinstance(value, bool)
-    return (number, KEPT) if good else (0, UNKNOWN)
+    is_valid = low <= number <= high and not isinstance(value, bool)
+    return (number, KEEP) if is_valid else (0, UNKNOWN)
 
 
-def _refuse_unknown(
+def _check_unknown(
     name: str,
     spec: TaskSpec,
     columns: SourceColumns,
     source: SourceTable,
-    state: np.ndarray,
+    outcome: np.ndarray,
     seen: Mapping[int, Any],
 ) -> None:
-    """Stop at unknown labels, unless they may be dropped."""
-    rows = np.flatnonzero(state == UNKNOWN)
+    """Raise UserError for unknown labels, unless their rows may be dropped."""
+    rows = np.flatnonzero(outcome == UNKNOWN)
     if not len(rows) or "unknown_label" in columns.drop:
         return
     values = sorted({repr(seen[int(row)]) for row in rows if int(row) in seen})
     raise UserError(
         f"task {name!r}: {source.where} line {source.lines[rows[0]]} has label "
-        f"{seen[int(rows[0])]!r}, which is not one of the task's ({spec.wanted}); "
+        f"{seen[int(rows[0])]!r}, which is not one of the task's ({spec.valid_labels}); "
         f"{len(rows)} rows hold {', '.join(values[:10])}{' ...' if len(values) > 10 else ''}. "
         "Map them with values:, exclude them with exclude:, or say drop: [unknown_label] in the "
         "task's YAML"
     )
 
 
-def _duplicates(rows: Rows, state: np.ndarray, account: Account, *, drop: bool) -> None:
-    """Count texts that stand twice in a split, with the same label or with another one."""
-    kept = np.flatnonzero(state == KEPT)
+def _count_duplicates(rows: Rows, outcome: np.ndarray, account: Account, *, drop: bool) -> None:
+    """Count texts that occur twice in a split, with the same label or with another one."""
+    kept = np.flatnonzero(outcome == KEEP)
     _, first, group = np.unique(rows.keys[kept], return_index=True, return_inverse=True)
     is_later = first[group] != np.arange(len(kept))
     is_same = rows.labels[kept] == rows.labels[kept][first[group]]
     account.repeated = int((is_later & is_same).sum())
     account.contradicting = int((is_later & ~is_same).sum())
     if drop:
-        state[kept[is_later & is_same]] = DUPLICATE
+        outcome[kept[is_later & is_same]] = DUPLICATE
 
 
 assert set(REASONS.values()) | {"ragged"} >= set(DROPPABLE)

@@ -1,4 +1,4 @@
-"""Subsamples that nest: the 100-row sample of a split lies within its 200-row sample."""
+"""Nested samples: the 100-row sample of a split is part of its 200-row sample."""
 
 import numpy as np
 
@@ -6,19 +6,27 @@ from stream.data.task import Rows
 
 
 def subsample(rows: Rows, limit: int | None, num_labels: int | None) -> Rows:
-    """Return at most ``limit`` rows, chosen by the hash of their texts, stratified by label.
+    """Return at most ``limit`` rows, chosen by the hash of their texts and stratified by label.
 
-    Within a class the rows are ranked by hash; row r of a class of n gets the place
-    (r + 1/2) / n, and the rows with the lowest places are taken. So every class keeps its share
-    to within a row, and a smaller limit takes a subset. The order of the split is kept.
+    Within a class of n rows, the rows are sorted by hash, and row r (from 0) gets the position
+    (r + 1/2) / n. The rows with the lowest positions are chosen. So every class keeps its share to
+    within one row, and a smaller limit chooses a subset.
+
+    Args:
+        rows: the rows of one split.
+        limit: the largest number of rows; None keeps all.
+        num_labels: the number of classes; None (no classes) samples without strata.
+
+    Returns:
+        The chosen rows, in the order of the split.
     """
     if limit is None or limit >= len(rows):
         return rows
     strata = rows.labels if num_labels is not None else np.zeros(len(rows), np.int64)
     by_hash = np.argsort(rows.keys, kind="stable")
-    places = np.empty(len(rows))
+    positions = np.empty(len(rows))
     for stratum in np.unique(strata):
         members = by_hash[strata[by_hash] == stratum]
-        places[members] = (np.arange(len(members)) + 0.5) / len(members)
-    chosen = np.lexsort((rows.keys, places))[:limit]
-    return rows.take(np.sort(chosen))
+        positions[members] = (np.arange(len(members)) + 0.5) / len(members)
+    chosen = np.lexsort((rows.keys, positions))[:limit]
+    return rows.select(np.sort(chosen))

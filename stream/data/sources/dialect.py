@@ -1,4 +1,4 @@
-"""How the bytes of a text file are read: its encoding, its delimiter, its header."""
+"""Detect how a text file is written: its encoding, its delimiter, its header."""
 
 import codecs
 import csv
@@ -18,7 +18,7 @@ CHUNK_BYTES = 1 << 20
 EXCERPT_BYTES = 1 << 16
 
 DELIMITERS = {"tab": "\t", "pipe": "|", "semicolon": ";", "comma": ","}  # rarest in prose first
-# Encodings that are told apart where the bytes are not UTF-8 and have no byte order mark.
+# The candidates for files that are not UTF-8 and have no byte order mark.
 LEGACY = (
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "koi8_r"),
     *("gb18030", "big5", "cp932", "euc_jp", "euc_kr"),
@@ -40,35 +40,43 @@ NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 def to_utf8(raw: bytes, encoding: str | None, where: str) -> tuple[bytes, str]:
-    """Return the text as UTF-8 without byte order mark, and the encoding that it was in.
+    """Return the text as UTF-8 without byte order mark, and the encoding of ``raw``.
+
+    Args:
+        raw: the bytes of the file.
+        encoding: its encoding; None detects it.
+        where: the file's path, for messages.
 
     Raises:
-        UserError: an unknown encoding, a binary file, or bytes that the encoding does not have;
-            with the line.
+        UserError: the encoding is unknown, the file is binary, or bytes are not valid in the
+            encoding (the message has the line).
     """
-    found = encoding or _detect_encoding(raw, where)
+    source = encoding or _detect_encoding(raw, where)
     try:
-        codecs.getincrementaldecoder(found)
-        "".encode(found)  # codecs that are not of text, such as base64, have no place here
+        codecs.getincrementaldecoder(source)
+        "".encode(source)  # LookupError for codecs that are not of text, such as base64
     except (LookupError, AttributeError) as error:
-        raise UserError(f"{where}: encoding {found!r} is not one that Python knows") from error
-    position = undecodable(raw, found)
+        raise UserError(f"{where}: encoding {source!r} is not one that Python knows") from error
+    position = undecodable(raw, source)
     if position is not None:
-        line = 1 + len(re.findall(r"\r\n?|\n", raw[:position].decode(found, "ignore")))
+        line = 1 + len(re.findall(r"\r\n?|\n", raw[:position].decode(source, "ignore")))
         raise UserError(
-            f"{where}: line {line}: byte 0x{raw[position]:02x} cannot be read as {found}; "
+            f"{where}: line {line}: byte 0x{raw[position]:02x} cannot be read as {source}; "
             "set the encoding that it has (latin-1 takes every byte)"
         )
-    if codecs.lookup(found).name == "utf-8" or found == "utf-8-sig":
+    if codecs.lookup(source).name == "utf-8" or source == "utf-8-sig":
         return raw.removeprefix(codecs.BOM_UTF8), "utf-8"
-    text = io.BytesIO()  # its value is not copied
-    for number, piece in enumerate(codecs.iterdecode(_chunks(raw), found)):
+    text = io.BytesIO()  # getvalue() does not copy
+    for number, piece in enumerate(codecs.iterdecode(_chunks(raw), source)):
         text.write((piece if number else piece.removeprefix("\ufeff")).encode("utf-8"))
-    return text.getvalue(), found
+    return text.getvalue(), source
 
 
 def undecodable(raw: bytes, encoding: str) -> int | None:
-    """Return the position of the first byte that is not of ``encoding``, in constant memory."""
+    """Return the position of the first byte that is not valid in ``encoding``, or None.
+
+    Needs constant memory.
+    """
     decoder = codecs.getincrementaldecoder(encoding)()
     end = 0
     try:
@@ -82,13 +90,13 @@ def undecodable(raw: bytes, encoding: str) -> int | None:
 
 
 def _chunks(raw: bytes) -> Iterator[bytes]:
-    """Yield ``raw`` in pieces."""
+    """Yield ``raw`` in pieces of `CHUNK_BYTES`."""
     for start in range(0, len(raw), CHUNK_BYTES):
         yield raw[start : start + CHUNK_BYTES]
 
 
 def _detect_encoding(raw: bytes, where: str) -> str:
-    """Return the encoding by byte order mark, by validity as UTF-8, or by a detector's guess."""
+    """Return the encoding: by byte order mark, UTF-8 if that is valid, or by a detector."""
     for mark, encoding in MARKS:
         if raw.startswith(mark):
             return encoding
@@ -108,13 +116,13 @@ def _detect_encoding(raw: bytes, where: str) -> str:
         line = 1 + len(re.findall(rb"\r\n?|\n", raw[:wrong]))
         raise UserError(
             f"{where}: line {line}: byte 0x{raw[wrong]:02x} is not UTF-8, which the rest of the "
-            "file is; mend it, or set the encoding"
+            "file is; correct it, or set the encoding"
         )
     return guess_legacy(excerpt)
 
 
 def _excerpt(raw: bytes) -> bytes:
-    """Return lines that hold bytes beyond ASCII, some 64 kB of them."""
+    """Return about 64 kB of lines that contain bytes beyond ASCII."""
     pieces, size, position = [], 0, 0
     beyond = re.compile(rb"[\x80-\xff]")
     while size < EXCERPT_BYTES and (match := beyond.search(raw, position)):
@@ -128,13 +136,14 @@ def _excerpt(raw: bytes) -> bytes:
 
 
 def guess_legacy(excerpt: bytes) -> str:
-    """Return the likeliest encoding of bytes that are not UTF-8.
+    """Return the most likely encoding of bytes that are not UTF-8.
 
-    cp1252 (of which latin-1's text is a part) unless charset-normalizer finds it less orderly than
-    another, and that other in a known language or in a script of its own: single accents in
-    English text say too little to choose cp1250 or Mac Roman by.
+    This is cp1252 (which contains the text of latin-1), unless charset-normalizer finds more
+    disorder in it than in another encoding, and the other one gives text in a known language or in
+    a script of its own. A few accents in English text are not enough evidence for cp1250 or Mac
+    Roman.
     """
-    from charset_normalizer import from_bytes  # not needed by the many files that are UTF-8
+    from charset_normalizer import from_bytes  # slow to import, and not needed for UTF-8
 
     matches = from_bytes(excerpt, cp_isolation=list(LEGACY))
     best = matches.best()
@@ -150,7 +159,7 @@ def guess_legacy(excerpt: bytes) -> str:
 
 @contextmanager
 def wide_fields() -> Iterator[None]:
-    """Lift the csv module's limit of 131,072 characters a field for a while."""
+    """Lift the csv module's limit of 131,072 characters per field inside the block."""
     before = csv.field_size_limit(2**31 - 1)
     try:
         yield
@@ -159,7 +168,7 @@ def wide_fields() -> Iterator[None]:
 
 
 def sample_of(data: bytes) -> list[str]:
-    """Return the first lines, some 1 MB of them, with their line ends."""
+    """Return the first lines, about 1 MB, with their line ends."""
     text = data[:SAMPLE_BYTES].decode("utf-8", "ignore")
     lines = re.findall(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+", text)
     return lines if len(data) <= SAMPLE_BYTES or len(lines) == 1 else lines[:-1]
@@ -173,22 +182,31 @@ def sample_rows(sample: list[str], delimiter: str, *, quoting: bool) -> list[lis
         return list(islice(rows, SAMPLE_ROWS))
 
 
-def choose_delimiter(sample: list[str], fixed: DialectSpec, where: str) -> str:
-    """Return the delimiter that gives most rows the same number of fields, at least two.
+def choose_delimiter(sample: list[str], spec: DialectSpec, where: str) -> str:
+    """Return the delimiter that gives the most rows the same number of fields, at least two.
 
-    A tie goes to the delimiter that is rarest in prose. Without any it is the comma: one column.
+    Of equal candidates, the one that is rarest in prose is chosen. If no candidate splits the rows,
+    it is the comma: the file has one column.
+
+    Args:
+        sample: the first lines of the file.
+        spec: the known parts of the dialect; a delimiter that is set is only checked.
+        where: the file's path, for messages.
+
+    Raises:
+        UserError: the delimiter that is set cannot be used.
     """
-    if fixed.delimiter is not None:
-        char = DELIMITERS.get(fixed.delimiter, fixed.delimiter)
+    if spec.delimiter is not None:
+        char = DELIMITERS.get(spec.delimiter, spec.delimiter)
         valid = f"valid: one ASCII character that is no quote or line end, or {[*DELIMITERS]}"
         require(
             len(char) == 1 and char.isascii() and char not in '"\r\n\0',
-            f"{where}: delimiter {fixed.delimiter!r} cannot be used; {valid}",
+            f"{where}: delimiter {spec.delimiter!r} cannot be used; {valid}",
         )
         return char
     best, chosen = 0.0, ","
     for delimiter in DELIMITERS.values():
-        for quoting in (True, False) if fixed.quoting is None else (fixed.quoting,):
+        for quoting in (True, False) if spec.quoting is None else (spec.quoting,):
             rows = sample_rows(sample, delimiter, quoting=quoting)
             widths = Counter(len(row) for row in rows)
             width, count = widths.most_common(1)[0] if widths else (0, 0)
@@ -198,25 +216,25 @@ def choose_delimiter(sample: list[str], fixed: DialectSpec, where: str) -> str:
 
 
 def has_header(rows: list[list[str]]) -> bool:
-    """Tell whether the first row names columns, from what it holds and what follows."""
+    """Return whether the first row names the columns, judged by it and by the rows after it."""
     first = [cell.strip() for cell in rows[0]]
     columns = list(zip(*(row for row in rows[1:] if len(row) == len(first)), strict=True))
     known = sum(bool(COMMON_NAMES.fullmatch(cell.casefold())) for cell in first)
     if known > 1:
         return True
     if any(cell and cell in set(column) for cell, column in zip(first, columns, strict=False)):
-        return False  # a value, such as a label
+        return False  # a value that occurs again, such as a label
     if known or any(NUMBER.fullmatch(cell) for cell in first):
         return bool(known)
     if any(cell and all(map(NUMBER.fullmatch, c)) for cell, c in zip(first, columns, strict=False)):
-        return True  # a word above numbers
+        return True  # a word above a column of numbers
     names = [cell for cell in first if cell]
     distinct = len(set(names)) == len(names) > 0
     return distinct and all(NAME_LIKE.fullmatch(cell) for cell in names)
 
 
 def unique_names(cells: list[str]) -> list[str]:
-    """Return column names: unnamed ones are ``column_N``, a second ``a`` is ``a_2``."""
+    """Return unique column names: an empty one becomes ``column_N``, a second ``a`` ``a_2``."""
     names: list[str] = []
     taken = {cell.strip() for cell in cells}
     for position, cell in enumerate(cells, start=1):

@@ -1,4 +1,4 @@
-"""Labelled files as they are: which files, which format, and what packs them."""
+"""Read the user's labelled files: find them, unpack them, and recognise their format."""
 
 import gzip
 import io
@@ -26,7 +26,7 @@ CHUNK_BYTES = 1 << 20
 PARQUET = (".parquet", ".pq")
 JSON = (".jsonl", ".ndjson", ".json")
 TEXT = (".csv", ".tsv", ".tab", ".txt", ".psv")
-NO_TABLES = {
+NOT_DATA = {
     b"version https://git-lfs": "a git-lfs pointer, not the file itself; run `git lfs pull`",
     b"<!doctype html": "a web page, not data; the download went wrong",
     b"<html": "a web page, not data; the download went wrong",
@@ -43,42 +43,42 @@ MAGIC = {
 }
 
 
-def read_files(root: Path, pattern: str, fixed: DialectSpec) -> SourceTable:
-    """Read what ``pattern`` names below ``root``; several matches become one table.
+def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
+    """Read the files that ``pattern`` names below ``root``; several files become one table.
 
     Args:
         root: the folder to look in.
-        pattern: a path relative to it, a glob pattern, a folder (then a folder a class), or
+        pattern: a path relative to it, a glob pattern, a folder with one folder per class, or
             ``archive.zip/member``.
-        fixed: what is not to be detected.
+        spec: the known parts of the dialect; the rest is detected.
 
     Raises:
-        UserError: nothing matches, or the matches do not have the same columns.
+        UserError: nothing matches, a file cannot be read, or the files' columns differ.
     """
     parts = PurePosixPath(pattern).parts
-    below = bool(parts) and ".." not in parts and not Path(pattern).is_absolute()
-    require(below, f"files: {pattern!r} is not a path or pattern below {root}")
+    is_below = bool(parts) and ".." not in parts and not Path(pattern).is_absolute()
+    require(is_below, f"files: {pattern!r} is not a path or pattern below {root}")
     require(root.is_dir(), f"files: {root} is not a folder (looking for {pattern!r})")
     for depth in range(1, len(parts)):
         archive = root.joinpath(*parts[:depth])
         if archive.suffix.lower() == ".zip" and archive.is_file():
-            return read_table(archive, fixed, member="/".join(parts[depth:]))
+            return read_table(archive, spec, member="/".join(parts[depth:]))
     exact = root / pattern
-    found = [exact] if exact.exists() else sorted(root.glob(pattern))
-    found = [path for path in found if path == exact or not path.name.startswith(".")]
-    if len(found) == 1:
-        [path] = found
-        return (read_folder_of_classes if path.is_dir() else read_table)(path, fixed)
-    files = [path for path in found if path.is_file()]
+    matches = [exact] if exact.exists() else sorted(root.glob(pattern))
+    matches = [path for path in matches if path == exact or not path.name.startswith(".")]
+    if len(matches) == 1:
+        [path] = matches
+        return (read_class_folders if path.is_dir() else read_table)(path, spec)
+    files = [path for path in matches if path.is_file()]
     if not files:
         there = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
-        what = "only folders match" if found else "nothing matches"
+        what = "only folders match" if matches else "nothing matches"
         raise UserError(f"files: {what} {pattern!r} in {root}; it holds {there}")
-    return _joined([read_table(path, fixed) for path in files], root, pattern)
+    return _joined([read_table(path, spec) for path in files], root, pattern)
 
 
 def _joined(tables: list[SourceTable], root: Path, pattern: str) -> SourceTable:
-    """Concatenate tables; a row's line is that in its own file (``provenance["files"]``)."""
+    """Concatenate tables; lines are counted in each file (``provenance["files"]`` lists them)."""
     first = tables[0]
     for other in tables[1:]:
         require(
@@ -102,16 +102,16 @@ def _joined(tables: list[SourceTable], root: Path, pattern: str) -> SourceTable:
     )
 
 
-def read_table(path: Path, fixed: DialectSpec, *, member: str | None = None) -> SourceTable:
+def read_table(path: Path, spec: DialectSpec, *, member: str | None = None) -> SourceTable:
     """Read one file: delimited text, JSON Lines, a JSON array or Parquet; plain, .gz or .zip.
 
     Args:
-        path: the file; its name says the format, anything unknown is delimited text.
-        fixed: what is not to be detected.
-        member: which file of a .zip archive; needed where it holds several.
+        path: the file; its suffix gives the format, any unknown suffix means delimited text.
+        spec: the known parts of the dialect; the rest is detected.
+        member: which file of a .zip archive to read; needed if it holds several.
 
     Raises:
-        UserError: one line that says what is wrong, and where.
+        UserError: the file cannot be read; the message says what is wrong and where.
     """
     where = str(path)
     require(path.exists(), f"{where}: no such file")
@@ -127,14 +127,14 @@ def read_table(path: Path, fixed: DialectSpec, *, member: str | None = None) -> 
                 raw, name = _unpacked(stream, where), path.stem
         else:
             raw, name = path.read_bytes(), path.name
-    return _parsed(raw, Path(name).suffix.lower(), fixed, where)
+    return _parsed(raw, Path(name).suffix.lower(), spec, where)
 
 
-def _parsed(raw: bytes, suffix: str, fixed: DialectSpec, where: str) -> SourceTable:
+def _parsed(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> SourceTable:
     """Read the unpacked bytes of one file."""
-    _refuse_what_is_no_table(raw, where)
+    _check_content(raw, where)
     if suffix in PARQUET:
-        _refuse_fixed(fixed, (), "Parquet", where)
+        _check_dialect(spec, (), "Parquet", where)
         try:
             table = pq.ParquetFile(pa.BufferReader(raw)).read()
         except (pa.ArrowException, OSError) as error:
@@ -144,33 +144,33 @@ def _parsed(raw: bytes, suffix: str, fixed: DialectSpec, where: str) -> SourceTa
     for magic, kind in MAGIC.items():
         require(not raw.startswith(magic), f"{where}: by its content this is {kind}, not text")
     if suffix in JSON:
-        _refuse_fixed(fixed, ("encoding",), "JSON", where)
-    text, encoding = dialect.to_utf8(raw, fixed.encoding, where)
+        _check_dialect(spec, ("encoding",), "JSON", where)
+    text, encoding = dialect.to_utf8(raw, spec.encoding, where)
     del raw
     if suffix in JSON:
         return read_json(text, encoding, where, lines=suffix != ".json")
-    return read_delimited(text, encoding, fixed, where)
+    return read_delimited(text, encoding, spec, where)
 
 
-def _refuse_what_is_no_table(raw: bytes, where: str) -> None:
-    """Raise for what often stands where a data file should."""
+def _check_content(raw: bytes, where: str) -> None:
+    """Raise UserError for an empty file and for what is often saved in place of a data file."""
     require(len(raw) > 0, f"{where}: empty, it has 0 bytes")
     start = raw[:200].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    for beginning, what in NO_TABLES.items():
+    for beginning, what in NOT_DATA.items():
         require(not start.startswith(beginning), f"{where}: {what}")
 
 
-def _refuse_fixed(fixed: DialectSpec, allowed: tuple[str, ...], kind: str, where: str) -> None:
-    """Raise for a fixed part of the dialect that a format does not have."""
-    for field in fields(fixed):
-        value = getattr(fixed, field.name)
+def _check_dialect(spec: DialectSpec, allowed: tuple[str, ...], kind: str, where: str) -> None:
+    """Raise UserError if a part of the dialect is set that the format does not have."""
+    for field in fields(spec):
+        value = getattr(spec, field.name)
         without_effect = value is not None and field.name not in allowed
         require(not without_effect, f"{where}: {kind} has no {field.name}, yet {value!r} is set")
 
 
 @contextmanager
 def _one_line(where: str) -> Iterator[None]:
-    """Turn what the unpackers and the file system raise into one line."""
+    """Turn the errors of the unpackers and the file system into a UserError of one line."""
     try:
         yield
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
@@ -178,7 +178,7 @@ def _one_line(where: str) -> Iterator[None]:
 
 
 def _unpacked(stream: IO[bytes] | gzip.GzipFile, where: str) -> bytes:
-    """Read a decompressing stream up to the limit."""
+    """Read a decompressing stream; raise UserError above `MAX_UNPACKED_BYTES`."""
     out = io.BytesIO()
     while chunk := stream.read(CHUNK_BYTES):
         out.write(chunk)
@@ -190,7 +190,7 @@ def _unpacked(stream: IO[bytes] | gzip.GzipFile, where: str) -> bytes:
 
 
 def _unzipped(path: Path, member: str | None) -> tuple[bytes, str]:
-    """Return the bytes and name of one member of an archive."""
+    """Return the bytes and the name of one member of an archive."""
     with zipfile.ZipFile(path) as archive:
         names = [info.filename for info in archive.infolist() if not info.is_dir()]
         for name in names:
@@ -200,26 +200,31 @@ def _unzipped(path: Path, member: str | None) -> tuple[bytes, str]:
         names = [n for n in names if not n.startswith("__MACOSX/") and "/." not in f"/{n}"]
         known = [n for n in names if Path(n).suffix.lower() in (*PARQUET, *JSON, *TEXT)]
         choices = names if member is not None or len(names) == 1 else known
-        wanted = [n for n in choices if member in (None, n)]
+        selected = [n for n in choices if member in (None, n)]
         require(
-            len(wanted) == 1,
+            len(selected) == 1,
             f"{path}: name one member of the archive, as archive.zip/member; "
             + (f"there is no {member!r}; " if member else "")
             + f"it holds {', '.join(names) or 'nothing'}",
         )
-        with archive.open(wanted[0]) as stream:
-            return _unpacked(stream, f"{path}/{wanted[0]}"), wanted[0]
+        with archive.open(selected[0]) as stream:
+            return _unpacked(stream, f"{path}/{selected[0]}"), selected[0]
 
 
-def read_folder_of_classes(folder: Path, fixed: DialectSpec) -> SourceTable:
-    """Read ``folder/CLASS/FILE``: a row a file, columns ``text`` and ``label``, sorted by path.
+def read_class_folders(folder: Path, spec: DialectSpec) -> SourceTable:
+    """Read ``folder/CLASS/FILE``: one row per file, with columns ``text`` and ``label``.
 
-    A text is all of its file, line ends as they are. Files that are not UTF-8 share one encoding,
-    which is detected over all of them. Hidden files do not count; files beside the class folders
-    are no rows, and ``provenance["not_rows"]`` has their number.
+    Rows are sorted by path. A text is the whole content of its file, line ends unchanged. All files
+    that are not UTF-8 share one encoding, which is detected from all of them together. Hidden files
+    are ignored. Files next to the class folders are not rows; ``provenance["not_rows"]`` has their
+    number.
+
+    Raises:
+        UserError: there are no class folders or no files, a class folder contains a folder, or a
+            file cannot be read.
     """
     where = str(folder)
-    _refuse_fixed(fixed, ("encoding",), "a folder a class", where)
+    _check_dialect(spec, ("encoding",), "a folder per class", where)
     require(folder.is_dir(), f"{where}: no such folder")
     there = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
     classes = [path for path in there if path.is_dir()]
@@ -232,19 +237,21 @@ def read_folder_of_classes(folder: Path, fixed: DialectSpec) -> SourceTable:
     with _one_line(where):
         raws = [path.read_bytes() for path in files]
     marks = tuple(mark for mark, _ in dialect.MARKS)
-    odd = {
+    not_utf8 = {
         at
         for at, raw in enumerate(raws)
         if not raw.startswith(marks) and dialect.undecodable(raw, "utf-8") is not None
     }
-    legacy = dialect.guess_legacy(b"\n".join(raws[at] for at in sorted(odd))) if odd else None
+    legacy = (
+        dialect.guess_legacy(b"\n".join(raws[at] for at in sorted(not_utf8))) if not_utf8 else None
+    )
     texts, encodings = [], set()
     for at, (path, raw) in enumerate(zip(files, raws, strict=True)):
-        encoding = fixed.encoding or (legacy if at in odd else None)
+        encoding = spec.encoding or (legacy if at in not_utf8 else None)
         text, encoding = dialect.to_utf8(raw, encoding, str(path))
         texts.append(text.decode("utf-8"))
         encodings.add(encoding)
     table = pa.table({"text": texts, "label": [path.parent.name for path in files]})
     facts = {"not_rows": str(len(there) - len(classes))} if len(there) > len(classes) else {}
-    words = ", ".join([*sorted(encodings), "a folder a class"])
+    words = ", ".join([*sorted(encodings), "a folder per class"])
     return SourceTable(table, where, np.arange(1, len(files) + 1), (), words, facts)

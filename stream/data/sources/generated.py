@@ -1,8 +1,8 @@
-"""The `generated` source: each task's miniature twin from the seeded grammar. Never real data."""
+"""The `generated` source: a miniature version of each task from a seeded grammar, not real data."""
 
 import numpy as np
 
-from stream.config.inputs import GeneratedData
+from stream.config.data import GeneratedData
 from stream.config.task import TaskSpec
 from stream.data.sources.grammar import generate
 from stream.data.task import Rows
@@ -10,10 +10,16 @@ from stream.errors import require
 
 
 def read_split(data: GeneratedData, name: str, spec: TaskSpec, split: str) -> Rows:
-    """Generate one split of one task; a pure function of (name, specification, data.seed).
+    """Generate one split of one task: a pure function of the arguments.
+
+    Args:
+        data: how many rows per split, and the seed.
+        name: the task's name; it seeds the texts.
+        spec: the task's specification.
+        split: ``train``, ``validation`` or ``test``.
 
     Raises:
-        UserError: a span task, of which there is no twin.
+        UserError: the task is a span task, for which there is no grammar.
     """
     require(
         spec.kind != "span",

@@ -1,10 +1,11 @@
-"""The generated tasks: a seeded grammar that writes miniature classification tasks.
+"""A seeded grammar that writes miniature classification, regression and pair tasks.
 
-A text is a clause whose *roles* (agent, patient, the noun after each preposition) are all filled
-with nouns of the same few semantic fields: "the fox watched the violin near the soup". The label
-depends on the task's *focus* role alone. So every text shows words of several classes, a frozen
-encoder cannot tell which one counts, and a trained one learns to read one role. Tasks read other
-roles and group the fields otherwise: what one teaches the encoder misleads it on the next.
+A text is a clause such as "the fox watched the violin near the soup". Its *roles* (agent, patient,
+the noun after each preposition) are filled with nouns of the same few semantic fields. The label
+depends only on the noun (or adjective) of the task's *focus* role. So every text contains words of
+several classes: a frozen encoder cannot tell which one decides, and a trained encoder learns to
+read one role. Other tasks read other roles and group the fields differently, so what one task
+teaches the encoder is wrong for the next.
 """
 
 import hashlib
@@ -19,11 +20,11 @@ from stream.data.sources import lexicon
 from stream.data.sources.lexicon import Clause, Rule, Units
 from stream.errors import choose, require
 
-WORDS = range(5, 49)  # from the barest clause to what the roles leave room for
-POOL_UNITS = 12  # the same for all tasks of a pool, since their texts are the same
-PAIR_UNITS = 8
-FEWEST_UNITS = 6  # a class of a task with few classes unites several fields
-SCORE_NOISE = 0.05  # standard deviation of a regression target, as a part of its range
+WORDS = range(5, 49)  # valid mean lengths of a text: the shortest clause to all slots filled
+POOL_UNITS = 12  # units of a task in a pool; the same for all, because they share their texts
+PAIR_UNITS = 8  # units of a task whose classes are not fields (and of a regression task)
+MIN_UNITS = 6  # units of any other task, at least; with few classes, each has several units
+SCORE_NOISE = 0.05  # standard deviation of the noise of a score, as a fraction of its range
 
 Word = tuple[int, str]  # the index of its unit, the word itself
 Row = tuple[tuple[str, ...], int | float]
@@ -31,7 +32,12 @@ Row = tuple[tuple[str, ...], int | float]
 
 @dataclass(frozen=True)
 class GeneratedRows:
-    """Rows of one split: one or two texts a row; class indices, or scores for regression."""
+    """The rows of one split.
+
+    Attributes:
+        texts: one or two texts per row.
+        labels: class indices, or scores for a regression task.
+    """
 
     texts: tuple[tuple[str, ...], ...]
     labels: tuple[int | float, ...]
@@ -39,10 +45,19 @@ class GeneratedRows:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is settled about a task before its first row.
+    """Everything that is fixed about a task before its first row is drawn.
 
-    The focus is one of the roles. ``classes`` has the class of each unit, of ``tones`` for the
-    rule "tone", else of ``nouns``. With ``takes_all`` a given unit fills all roles.
+    Attributes:
+        rule: how the label follows from the text.
+        focus: the role that decides the label.
+        roles: all roles of a text.
+        nouns: units (groups) of nouns.
+        tones: units of adjectives.
+        classes: the class of each unit, of ``tones`` for the rule "tone", otherwise of ``nouns``.
+        words: the mean number of words of a text.
+        num_labels: the number of classes; None for regression.
+        score_range: the lowest and highest score.
+        takes_all: whether a unit that is chosen for a row fills all roles, not only the focus.
     """
 
     rule: Rule
@@ -69,22 +84,25 @@ def generate(  # noqa: PLR0913 - a task's specification, all by name
     rows: int,
     seed: int,
 ) -> GeneratedRows:
-    """Write the first ``rows`` rows of one split of the task called ``name``.
+    """Generate the first ``rows`` rows of one split of the task called ``name``.
 
-    Row i depends on the seed, the names and i alone: a larger request begins with the smaller.
-    Single-text tasks of one pool share all texts, if they ask for the same ``words``, each with
-    its own labels; pair tasks of one pool share their rule and their training rows.
+    Row i depends only on the seed, the names and i, so a larger number of rows begins with the same
+    rows. Single-text tasks of one pool with the same ``words`` share all texts, each with its own
+    labels. Pair tasks of one pool share their rule and their training rows.
 
     Args:
         name: seeds the rule and, without a pool, the texts.
         kind: "single" or "pair".
-        num_labels: number of classes; None asks for a regression.
-        score_range: lowest and highest score of a regression; (0, 1) if None.
-        words: words of each text, on average.
-        pool: seeds the texts in place of the name.
-        split: "train", "validation" or "test"; no row's text stands in two of them.
-        rows: every class occurs if there are at least ``num_labels``.
-        seed: another seed gives other texts and other groupings.
+        num_labels: the number of classes; None for regression.
+        score_range: the lowest and highest score of a regression task; None is (0, 1).
+        words: the mean number of words per text.
+        pool: seeds the texts instead of the name.
+        split: "train", "validation" or "test"; no text occurs in two of them.
+        rows: the number of rows; every class occurs if it is at least ``num_labels``.
+        seed: another seed gives other texts and other groups of fields.
+
+    Raises:
+        UserError: a value is not one of the valid ones, or there are too many classes.
     """
     choose("kind", kind, ("single", "pair"))
     choose("split", split, SPLITS)
@@ -126,7 +144,7 @@ def _plan(  # noqa: PLR0913, PLR0917 - a task's specification
         num_units = POOL_UNITS
         require((num_labels or 2) <= num_units, f"tasks of a pool have at most {num_units} classes")
     elif num_labels and rule.kind not in ("same", "level"):
-        num_units = num_labels * -(-FEWEST_UNITS // num_labels)
+        num_units = num_labels * -(-MIN_UNITS // num_labels)
     nouns = lexicon.noun_units(num_units, texts_rng)
     tones = tuple(tuple(line.split()) for line in lexicon.TONES.values())
     tones = tones[:num_labels] if rule.kind == "tone" else tones
@@ -145,14 +163,14 @@ def _plan(  # noqa: PLR0913, PLR0917 - a task's specification
 
 
 def _classes(num_units: int, num_labels: int | None, rng: np.random.Generator) -> tuple[int, ...]:
-    """Give each unit a class; the first ``num_labels`` units have one class each."""
+    """Return the class of each unit; each class has one of the first ``num_labels`` units."""
     num_classes = num_labels or num_units
     blocks = [rng.permutation(num_classes) for _ in range(-(-num_units // num_classes))]
     return tuple(np.concatenate(blocks).tolist()[:num_units])
 
 
 def _draw_row(plan: Plan, kind: str, split: str, index: int, rng: np.random.Generator) -> Row:
-    """Draw until the hash of the row's texts deals it to the split: no two splits share a text."""
+    """Draw until the hash of the texts belongs to the split, so that no two splits share a text."""
     draw = _draw_pair if kind == "pair" else _draw_single
     while True:
         texts, label = draw(plan, index, rng)
@@ -175,12 +193,12 @@ def _draw_single(plan: Plan, index: int, rng: np.random.Generator) -> Row:
 def _draw_pair(plan: Plan, index: int, rng: np.random.Generator) -> Row:
     first, second = _draw_clause(plan, index, rng), _draw_clause(plan, index, rng)
     drawn_focus = second.nouns[plan.focus]
-    kept = rng.permutation(plan.roles).tolist()[: rng.integers(len(plan.roles) + 1)]
+    shared = rng.permutation(plan.roles).tolist()[: rng.integers(len(plan.roles) + 1)]
     for role, word in first.nouns.items():
-        second.nouns[role] = word if role in kept else _draw(plan.nouns, rng, unlike=word[0])
+        second.nouns[role] = word if role in shared else _draw(plan.nouns, rng, unlike=word[0])
     label: int | float
     if plan.rule.kind == "overlap":
-        label = _score(len(kept) / len(plan.roles), plan, rng)
+        label = _score(len(shared) / len(plan.roles), plan, rng)
     elif plan.rule.kind == "second":
         second.nouns[plan.focus] = drawn_focus
         label = plan.classes[drawn_focus[0]]
@@ -192,7 +210,7 @@ def _draw_pair(plan: Plan, index: int, rng: np.random.Generator) -> Row:
 
 
 def _related(word: Word, label: int, plan: Plan, rng: np.random.Generator) -> Word:
-    """Return the focus noun of the second text, given that of the first and the class."""
+    """Return the focus noun of the second text, given that of the first text and the class."""
     if label == (plan.rule.matching if plan.rule.kind == "same" else 0):
         return word
     if plan.rule.kind == "level" and label == 1:
@@ -207,19 +225,19 @@ def _score(part: float, plan: Plan, rng: np.random.Generator) -> float:
 
 
 def _draw_clause(plan: Plan, index: int, rng: np.random.Generator) -> Clause:
-    """Draw every slot of a text, its length included.
+    """Draw every slot of a text, and its length.
 
-    The first rows take the units in turn, so that every class occurs. In a pool each task has its
-    own focus, which the shared texts must not depend on: there all roles take them.
+    The first rows use the units in turn, so that every class occurs. The texts of a pool must not
+    depend on the focus, which differs between its tasks, so there the unit fills all roles.
     """
     is_toned = plan.rule.kind == "tone"
     nouns = {role: _draw(plan.nouns, rng) for role in plan.roles}
     adjectives = {role: _draw(plan.tones, rng) for role in plan.roles}
-    counted, units = (adjectives, plan.tones) if is_toned else (nouns, plan.nouns)
+    deciding, units = (adjectives, plan.tones) if is_toned else (nouns, plan.nouns)
     if index < len(units) or plan.rule.kind == "topic":
-        unit = index if index < len(units) else counted[plan.focus][0]
+        unit = index if index < len(units) else deciding[plan.focus][0]
         for role in plan.roles if plan.takes_all else (plan.focus,):
-            counted[role] = (unit, _pick(units[unit], rng))
+            deciding[role] = (unit, _pick(units[unit], rng))
     num_spare = plan.words + int(rng.integers(-1, 2)) + 1 - 3 * len(plan.roles)
     num_adjectives = len(plan.roles) if is_toned else min(len(plan.roles), max(0, num_spare))
     num_endings = max(0, num_spare - num_adjectives)
@@ -246,5 +264,5 @@ def _draw(units: Units, rng: np.random.Generator, *, unlike: int | None = None) 
 
 def _scramble(words: list[str], rng: np.random.Generator) -> str:
     """Swap two neighbouring words, which makes nonsense of any of these sentences."""
-    place = int(rng.integers(len(words) - 1))
-    return " ".join([*words[:place], words[place + 1], words[place], *words[place + 2 :]])
+    first = int(rng.integers(len(words) - 1))
+    return " ".join([*words[:first], words[first + 1], words[first], *words[first + 2 :]])

@@ -1,7 +1,7 @@
 """The `hub` source: data sets of the Hugging Face hub, fetched once and then read from the cache.
 
-The first load records the commit and the hash of the rows below the cache. Later loads read the
-recorded rows without any network; if they can ask the hub, they report that it has moved on.
+The first load records the commit and the hash of the rows in the cache folder. Later loads read the
+recorded rows and need no network. If the hub can be reached, they report when it has a new commit.
 """
 
 import functools
@@ -26,45 +26,50 @@ from stream.data.sources.hub_record import (
 from stream.data.table import SourceTable
 from stream.errors import UserError, require
 
-ANSWER_S = 8.0  # seconds that the hub has to answer a first load
-LOOK_S = 4.0  # seconds that it has to say whether something moved
-STALL_S = 120.0  # seconds without a new byte after which a download has failed
-EXPORT = "refs/convert/parquet"  # the branch to which the hub's bot converts data sets
-WAYS_ON = (
-    "go on with data=files (your copy of the files) or data=generated (no download); "
+ANSWER_S = 8.0  # time limit for the hub's answer at a first load, in seconds
+CHECK_S = 4.0  # time limit for asking whether the hub has a new commit, in seconds
+STALL_S = 120.0  # a download without a new byte for so many seconds has failed
+PARQUET_BRANCH = "refs/convert/parquet"  # where the hub's bot puts data sets as Parquet
+ALTERNATIVES = (
+    "use data=files (your copy of the files) or data=generated (no download); "
     "after one load with a network, data=hub works without"
 )
 
-EXPLANATIONS = {  # pattern for an error's classes and text: what that means
+EXPLANATIONS = {  # a pattern for an error's class names and text: what the error means
     "scripts are no longer supported": (
-        "a loading script, and no stranger's script is run; "
-        f"set revision {EXPORT}, the hub's own Parquet copy"
+        "this data set is a loading script, which this program does not run; "
+        f"set revision {PARQUET_BRANCH}, the hub's own Parquet copy"
     ),
     "GatedRepo|gated dataset": (
-        f"gated: accept its terms on its page and run `hf auth login`, or {WAYS_ON}"
+        f"gated: accept its terms on its page and run `hf auth login`, or {ALTERNATIVES}"
     ),
-    "RevisionNotFound": "no such revision on the hub (null stands for main)",
-    "(Repository|Dataset)NotFound": f"no such data set on the hub, or a private one; {WAYS_ON}",
+    "RevisionNotFound": "no such revision on the hub (null is the main branch)",
+    "(Repository|Dataset)NotFound": (
+        f"no such data set on the hub, or it is private; {ALTERNATIVES}"
+    ),
 }
 
 
 def read_hub(
     task: str, source: HubSource, cache: Path, *, offline: bool = False
 ) -> dict[str, SourceTable]:
-    """Return the rows of each of our splits, with label names in place of label numbers.
+    """Return the rows of each split, with label names instead of label numbers.
 
-    Logs a warning if the hub has another commit than the recorded one, or if the rows are not the
-    recorded ones; the recorded commit is what is read.
+    Reads the recorded commit. Logs a warning if the hub has another commit now, or if the rows
+    differ from the recorded ones.
 
     Args:
-        task: its name, for messages and for the record's file.
-        source: where it is.
-        cache: folder of records and data.
-        offline: ask no server.
+        task: the task's name, for messages and for the name of the record.
+        source: which data set, configuration, revision and splits.
+        cache: the folder of the records and the data.
+        offline: True never uses the network.
+
+    Returns:
+        The rows by the task's own split names.
 
     Raises:
-        UserError: no id, no network and nothing recorded, no such data set, configuration or
-            split, or data that only a script can read.
+        UserError: the task has no hub id; there is no network and no earlier load; the data set,
+            configuration or split does not exist; or only a script can read the data.
     """
     repository = _known_id(task, source)
     offline = offline or is_offline()
@@ -73,14 +78,14 @@ def read_hub(
     files = before.files(cache) if before else None
     require(
         files is not None or not offline,
-        f"task {task!r}: {repository} is not in {cache}, and this run is offline; {WAYS_ON}",
+        f"task {task!r}: {repository} is not in {cache}, and this run is offline; {ALTERNATIVES}",
     )
     if before and not offline:
         _warn(task, changes(task, source, cache))
     try:
         commit = before.commit if before else _commit_now(source, ANSWER_S)
         files = files or _fetch(source, commit, cache, again=before is not None)
-    except Exception as error:  # the network fails in any library's words
+    except Exception as error:  # network errors have the classes of many libraries
         raise _explained(task, source, error) from error
     tables = {name: read_arrow(paths) for name, paths in files.items()}
     splits = {
@@ -96,43 +101,48 @@ def read_hub(
 
 
 def changes(task: str, source: HubSource, cache: Path) -> list[str]:
-    """Return a line if the hub now has another commit than the recorded one.
+    """Return one line if the hub has another commit than the recorded one, otherwise none.
 
-    Empty where nothing is recorded, and where the hub does not answer.
+    Also returns none if there is no record, or if the hub does not answer.
+
+    Args:
+        task: the task's name.
+        source: which data set, configuration, revision and splits.
+        cache: the folder of the records and the data.
     """
     record = read_hub_record(record_path(task, source, cache))
     if record is None or is_offline() or not _hub_answers():
         return []
     try:
-        now = _commit_now(source, LOOK_S)
-    except Exception as error:  # noqa: BLE001 - the network fails in any library's words
+        now = _commit_now(source, CHECK_S)
+    except Exception as error:  # noqa: BLE001 - network errors have the classes of many libraries
         return [f"the hub does not say whether {record.id} has changed ({_short(error)})"]
     if now == record.commit:
         return []
     return [
         f"{record.id} is now at commit {now[:12]}; this run keeps {record.commit[:12]}, recorded "
-        f"{record.recorded} (to move on, delete {record_path(task, source, cache)})"
+        f"{record.recorded} (to use the new commit, delete {record_path(task, source, cache)})"
     ]
 
 
 def record_path(task: str, source: HubSource, cache: Path) -> Path:
-    """Return the file with what was loaded for a task, one for each way of asking."""
-    asked = [source.id, source.config, source.revision, sorted(source.splits.items())]
-    key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:8]
+    """Return the file that records a task's load; other source settings have another file."""
+    settings = [source.id, source.config, source.revision, sorted(source.splits.items())]
+    key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     return cache / "records" / f"{task}-{key}.json"
 
 
 def is_offline() -> bool:
-    """Whether the environment forbids to ask the hub."""
+    """Return whether the environment forbids access to the hub."""
     names = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
     return any(os.environ.get(name, "").upper() in {"1", "ON", "YES", "TRUE"} for name in names)
 
 
 def _known_id(task: str, source: HubSource) -> str:
-    """Return the hub's id of a task, or say that none is known."""
+    """Return the hub's id of a task; raise UserError if none is known."""
     if source.id is None:
         why = f"no hub id is known{f' ({source.missing})' if source.missing else ''}"
-        raise UserError(f"task {task!r}: {why}; go on with data=files or data=generated")
+        raise UserError(f"task {task!r}: {why}; use data=files or data=generated")
     require(bool(source.splits), f"task {task!r}: hub.splits is empty; e.g. {{train: train}}")
     return source.id
 
@@ -143,15 +153,15 @@ def _hub_answers() -> bool:
     from huggingface_hub import constants, get_session
 
     try:
-        within(LOOK_S, lambda: get_session().head(constants.ENDPOINT, timeout=LOOK_S))
-    except Exception as error:  # noqa: BLE001 - the network fails in any library's words
+        within(CHECK_S, lambda: get_session().head(constants.ENDPOINT, timeout=CHECK_S))
+    except Exception as error:  # noqa: BLE001 - network errors have the classes of many libraries
         logging.getLogger("stream").info("the hub does not answer (%s)", _short(error))
         return False
     return True
 
 
 def _commit_now(source: HubSource, seconds: float) -> str:
-    """Return the commit that a revision stands for now."""
+    """Return the commit that a revision currently refers to."""
     from huggingface_hub import HfApi
 
     repository, revision = str(source.id), source.revision
@@ -163,19 +173,19 @@ def _commit_now(source: HubSource, seconds: float) -> str:
 
 
 def _fetch(source: HubSource, commit: str, cache: Path, *, again: bool) -> dict[str, list[Path]]:
-    """Download and convert with `datasets`; return the Arrow files of each of our splits."""
-    import datasets  # here, for it takes seconds
+    """Download and convert with `datasets`; return the Arrow files of each of the task's splits."""
+    import datasets  # here, because the import takes seconds
     from huggingface_hub import constants
 
     logging.getLogger("stream").info("fetching %s %s from the hub", source.id, source.config or "")
     how: dict[str, Any] = {"name": source.config}
-    if source.revision == EXPORT:  # a folder a configuration, and no README that says so
+    if source.revision == PARQUET_BRANCH:  # one folder per configuration, which no README declares
         folder = f"{source.config}/" if source.config else ""
         how = {"data_files": {hub: f"{folder}{hub}/*.parquet" for hub in source.splits.values()}}
-    repository = f"hf://datasets/{source.id}"  # not the id alone: that may be a folder here
+    repository = f"hf://datasets/{source.id}"  # an id alone could be a local folder
     how["revision"] = commit
     how["cache_dir"] = str(cache / "datasets" / commit[:12] / (source.config or "default"))
-    if again:  # rebuild what is lost
+    if again:  # rebuild the Arrow files that were lost
         how["download_mode"] = "reuse_cache_if_exists"
     folders = (Path(how["cache_dir"]), Path(constants.HF_HUB_CACHE))
     loaded = within(
@@ -193,7 +203,7 @@ def _fetch(source: HubSource, commit: str, cache: Path, *, again: bool) -> dict[
 
 
 def _warn(task: str, lines: list[str]) -> None:
-    """Report differences before the run."""
+    """Log differences as warnings."""
     for line in lines:
         logging.getLogger("stream").warning("task %r: %s", task, line)
 
@@ -204,11 +214,11 @@ def _short(error: Exception) -> str:
 
 
 def _explained(task: str, source: HubSource, error: Exception) -> UserError:
-    """Return what went wrong with the hub as one line that says how to go on."""
+    """Return an error of the hub as a UserError of one line that says what to do."""
     kinds = " ".join(kind.__name__ for kind in type(error).__mro__)
     said = f"{kinds} {error}"
     why = next((why for mark, why in EXPLANATIONS.items() if re.search(mark, said)), None)
     if isinstance(error, UserError):
         why = str(error)
     where = f"task {task!r}: {source.id} {source.config or ''} at {source.revision or 'main'}"
-    return UserError(f"{where}: {why or f'{_short(error)}; {WAYS_ON}'}")
+    return UserError(f"{where}: {why or f'{_short(error)}; {ALTERNATIVES}'}")

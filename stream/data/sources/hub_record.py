@@ -1,4 +1,4 @@
-"""What the `hub` source stands on: records of loads, Arrow files in the cache, and patience."""
+"""Support for the `hub` source: records of loads, Arrow files in the cache, and time limits."""
 
 import contextlib
 import datetime
@@ -20,7 +20,7 @@ import pyarrow as pa
 from stream.data.table import SourceTable
 from stream.errors import UserError
 
-ROWS = 65_536  # rows hashed at a time; a hash does not depend on how Arrow chunked the column
+HASHED_ROWS = 65_536  # rows hashed at a time, so a hash does not depend on Arrow's own chunks
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class SplitRecord:
     """One split as it was at the first load.
 
     Attributes:
-        split: the hub's name of it.
-        files: Arrow files, relative to the cache.
-        rows: their number.
-        sha256: hash of the rows with label names in place of label numbers.
+        split: its name on the hub.
+        files: its Arrow files, relative to the cache folder.
+        rows: the number of rows.
+        sha256: the hash of the rows, with label names instead of label numbers.
     """
 
     split: str
@@ -41,7 +41,7 @@ class SplitRecord:
 
     @classmethod
     def of(cls, split: str, paths: list[Path], table: pa.Table, cache: Path) -> "SplitRecord":
-        """Describe a split that was read from files below the cache."""
+        """Return the record of a split that was read from files in the cache folder."""
         files = [path.resolve().relative_to(cache.resolve()).as_posix() for path in paths]
         return cls(split, files, table.num_rows, rows_digest(table))
 
@@ -51,12 +51,12 @@ class HubRecord:
     """One task's data as they were at the first load.
 
     Attributes:
-        id: the hub's name of the data set.
+        id: the name of the data set on the hub.
         config: its configuration.
-        revision: the one asked for.
-        commit: the one that this was.
-        splits: by our name.
-        recorded: day of the first load, ISO 8601.
+        revision: the revision that was asked for.
+        commit: the commit that the revision referred to.
+        splits: the splits by the task's own names.
+        recorded: the day of the first load, ISO 8601.
     """
 
     id: str
@@ -69,14 +69,14 @@ class HubRecord:
     )
 
     def files(self, cache: Path) -> dict[str, list[Path]] | None:
-        """Return each split's files, or None if one is gone."""
+        """Return the files of each split, or None if one of them is missing."""
         files = {
             name: [cache / file for file in split.files] for name, split in self.splits.items()
         }
         return files if all(path.is_file() for paths in files.values() for path in paths) else None
 
     def source_table(self, name: str, table: pa.Table) -> SourceTable:
-        """Return a split's rows with where they came from."""
+        """Return the rows of a split with their origin."""
         split = self.splits[name]
         return SourceTable(
             table=table,
@@ -92,7 +92,7 @@ class HubRecord:
         )
 
     def difference(self, now: "HubRecord") -> list[str]:
-        """Return a line for each split whose rows are not those recorded here."""
+        """Return one line for each split whose rows differ from the ones recorded here."""
         return [
             f"split {name!r} of {self.id} at {self.commit[:12]} has {after.rows} rows with SHA-256 "
             f"{after.sha256[:12]}; recorded {self.recorded}: {before.rows} rows, "
@@ -103,7 +103,7 @@ class HubRecord:
 
 
 def read_hub_record(path: Path) -> HubRecord | None:
-    """Return the record in a file, or None where there is no file.
+    """Return the record in a file, or None if there is no file.
 
     Raises:
         UserError: the file is not a record.
@@ -119,7 +119,7 @@ def read_hub_record(path: Path) -> HubRecord | None:
 
 
 def write_hub_record(path: Path, record: HubRecord) -> None:
-    """Write the record, all of it or nothing; runs side by side may write the same one."""
+    """Write the record, completely or not at all; several runs may write the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
     try:
@@ -132,16 +132,16 @@ def write_hub_record(path: Path, record: HubRecord) -> None:
 
 
 def rows_digest(table: pa.Table) -> str:
-    """Return the SHA-256 of column names and values, in order, nulls told from empty texts."""
+    """Return the SHA-256 of column names and values, in order; null differs from an empty text."""
     digest = hashlib.sha256(json.dumps([table.num_rows, table.column_names]).encode())
     for column in table.columns:
-        for start in range(0, table.num_rows, ROWS):
-            digest.update(_column_bytes(column.slice(start, ROWS)))
+        for start in range(0, table.num_rows, HASHED_ROWS):
+            digest.update(_column_bytes(column.slice(start, HASHED_ROWS)))
     return digest.hexdigest()
 
 
 def _column_bytes(column: pa.ChunkedArray) -> bytes:
-    """Return the values of a piece of a column as bytes that no other values have."""
+    """Return the values of a part of a column as bytes; different values give different bytes."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return json.dumps(column.to_pylist(), default=str).encode()
     texts = column.cast(pa.large_binary()).to_pylist()
@@ -150,9 +150,10 @@ def _column_bytes(column: pa.ChunkedArray) -> bytes:
 
 
 def read_arrow(paths: Iterable[Path]) -> pa.Table:
-    """Read Arrow files that `datasets` wrote: flat columns, label names in place of numbers.
+    """Read Arrow files that `datasets` wrote.
 
-    A negative label number (GLUE's hidden test labels) becomes null.
+    Nested columns become flat ones, and label numbers become label names; a negative label number
+    (GLUE's hidden test labels) becomes null.
 
     Raises:
         UserError: a file is damaged, or has a label number without a name.
@@ -174,13 +175,13 @@ def read_arrow(paths: Iterable[Path]) -> pa.Table:
 
 
 def _features(schema: pa.Schema) -> Mapping[str, Any]:
-    """Return the types that `datasets` gave the columns, as it stores them in a schema."""
+    """Return the column types that `datasets` stores in a schema's metadata."""
     stored = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     return stored.get("info", {}).get("features") or {}
 
 
 def _label_names(features: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield each column of class labels, by its flat name, and the names of its labels."""
+    """Yield the flat name of each column of class labels, and the names of its labels."""
     for name, feature in features.items():
         if not isinstance(feature, dict):
             continue
@@ -191,7 +192,7 @@ def _label_names(features: Mapping[str, Any], prefix: str = "") -> Iterator[tupl
 
 
 def _named(column: pa.ChunkedArray, names: list[str]) -> pa.ChunkedArray:
-    """Return label numbers as label names; null for negative ones."""
+    """Return label numbers as label names; negative numbers become null."""
     numbers = column.to_pylist()
     return pa.chunked_array(
         [[None if number is None or number < 0 else names[number] for number in numbers]],
@@ -200,12 +201,12 @@ def _named(column: pa.ChunkedArray, names: list[str]) -> pa.ChunkedArray:
 
 
 def bytes_below(*folders: Path) -> int:
-    """Return the size of all files below folders: what grows while a download goes on."""
+    """Return the size of all files below some folders; it grows while a download is running."""
     total = 0
     for folder in folders:
         for parent, _, names in os.walk(folder):
             for name in names:
-                with contextlib.suppress(OSError):  # moved since it was listed
+                with contextlib.suppress(OSError):  # the file was moved after it was listed
                     total += os.lstat(os.path.join(parent, name)).st_size
     return total
 
@@ -213,16 +214,18 @@ def bytes_below(*folders: Path) -> int:
 def within(
     seconds: float, call: Callable[[], Any], progress: Callable[[], Any] = lambda: None
 ) -> Any:
-    """Return what ``call`` returns; no library limits the look-up of names and all retries.
+    """Return what ``call`` returns, but wait only so long without progress.
+
+    The hub's libraries have no time limit that covers name resolution and all retries.
 
     Args:
         seconds: how long to wait, from the start or from the last change of ``progress``.
-        call: runs in a thread, which is left alone when time is up.
-        progress: asked every second.
+        call: runs in a thread; the thread keeps running after a timeout.
+        progress: called every second; any change of its value restarts the wait.
 
     Raises:
-        TimeoutError: time is up.
-        Exception: what ``call`` raised.
+        TimeoutError: there was no progress for ``seconds``.
+        Exception: whatever ``call`` raised.
     """
     outcome: Future[Any] = Future()
 

@@ -1,6 +1,6 @@
-"""What the generated tasks are made of: words, clauses, and a rule for each task.
+"""The words, clauses and rules of the generated tasks.
 
-The words are common English, each one token of BERT's vocabulary, so that texts stay short.
+All words are common English, and each is one token of BERT's vocabulary, so that texts are short.
 """
 
 from dataclasses import dataclass
@@ -9,10 +9,12 @@ import numpy as np
 
 from stream.errors import require
 
-Units = tuple[tuple[str, ...], ...]  # groups of words; the focus word's group gives the class
+Units = tuple[
+    tuple[str, ...], ...
+]  # groups of words; the group of the focus word decides the class
 
-# Semantic fields, words separated by spaces. Every field has 14 words, so none is likelier than
-# another, and no word stands in two fields, so a word names its field.
+# Semantic fields, words separated by spaces. Every field has 14 words, so all words are equally
+# likely, and no word is in two fields, so a word identifies its field.
 FIELDS: dict[str, str] = {
     "animals": ("dog cat horse cow sheep goat pig rabbit fox wolf bear lion tiger monkey"),
     "birds": (
@@ -113,7 +115,7 @@ FIELDS: dict[str, str] = {
     ),
 }
 
-# Adjectives by the tone that they give to a noun; a task with K classes uses the first K tones.
+# Adjectives by tone. A task with K classes uses the first K tones.
 TONES: dict[str, str] = {
     "bad": (
         "bad awful terrible horrible nasty ugly poor "
@@ -129,7 +131,7 @@ TONES: dict[str, str] = {
     ),
 }
 
-# Any verb may join any two nouns: the texts are synthetic, and meant to look so.
+# Any verb may join any two nouns; the texts are meant to look synthetic.
 VERBS = (
     "found moved watched carried followed pushed held dropped touched wanted "
     "liked hid sold bought lost kept took chased passed reached"
@@ -140,15 +142,17 @@ ENDINGS = "today yesterday tonight again there slowly quickly quietly suddenly f
 
 @dataclass(frozen=True)
 class Rule:
-    """What decides a task's label.
+    """How the label of a task follows from its text.
 
     Attributes:
-        kind: what the label says. Of one text: "field", the field of the focus noun; "tone", the
-            tone of its adjective; "topic", the field of every noun; "order", whether two words
-            changed places. Of two texts: "same", whether they share the focus noun; "level", same
-            noun, another of its field, or any other; "second", the field of the second text's
-            focus noun; "overlap" (regression), how many nouns they share.
-        focus: the role that counts: "agent", "patient" or "phrase" (a preposition drawn by name).
+        kind: what the label is. For one text: "field", the field of the focus noun; "tone", the
+            tone of its adjective; "topic", the field of all nouns; "order", whether two words were
+            swapped. For two texts: "same", whether they share the focus noun; "level", whether
+            they have the same focus noun, two of one field, or two of different fields; "second",
+            the field of the second text's focus noun; "overlap" (regression), the fraction of
+            nouns that they share.
+        focus: the role that decides: "agent", "patient" or "phrase" (the noun after a preposition
+            that is drawn for the task).
         matching: the class of two texts that share the focus noun ("same" only).
         is_question: whether the first text asks for its agent.
     """
@@ -161,7 +165,7 @@ class Rule:
 
 FOCI = ("agent", "patient", "phrase")
 
-# The 26 tasks and WNLI. Any other name draws one of the rules that fit its number of classes.
+# The 26 tasks and WNLI. For any other name, a rule that fits the number of classes is drawn.
 RULES: dict[str, Rule] = {
     "cola": Rule("order"),
     "sst2": Rule("tone", "patient"),
@@ -194,7 +198,7 @@ RULES: dict[str, Rule] = {
 
 
 def noun_units(num_units: int, rng: np.random.Generator) -> Units:
-    """Draw whole fields as units, or parts of fields where there are too few fields."""
+    """Return whole fields as units, or parts of fields if there are too few; in random order."""
     fields = [FIELDS[field].split() for field in rng.permutation(list(FIELDS)).tolist()]
     size = len(fields[0])
     while size > 1 and len(fields) * (len(fields[0]) // size) < num_units:
@@ -208,10 +212,18 @@ def noun_units(num_units: int, rng: np.random.Generator) -> Units:
 def choose_rule(
     name: str, kind: str, num_labels: int | None, *, is_pooled: bool, rng: np.random.Generator
 ) -> Rule:
-    """Return the task's rule from the table if it fits the task, or else one drawn from ``rng``."""
+    """Return the task's rule: from `RULES` if that fits the task, otherwise drawn from ``rng``.
+
+    Args:
+        name: the task's name.
+        kind: "single" or "pair".
+        num_labels: the number of classes; None for regression.
+        is_pooled: whether the task shares its texts with others.
+        rng: draws the rule.
+    """
     if kind == "pair":
         kinds = {None: ["overlap"], 2: ["same"], 3: ["level"]}.get(num_labels, ["second"])
-    elif is_pooled or num_labels is None:  # texts that are shared cannot be written to fit a label
+    elif is_pooled or num_labels is None:  # a shared text cannot be written to fit a label
         kinds = ["field"]
     else:
         tone = ["tone"] if num_labels <= len(TONES) else []
@@ -224,7 +236,15 @@ def choose_rule(
 
 @dataclass(frozen=True)
 class Clause:
-    """One text as its slots; nouns and adjectives by role, each with the index of its unit."""
+    """One text as slots.
+
+    Attributes:
+        nouns: by role: the index of the unit, and the noun.
+        adjectives: by role: the index of the unit, and the adjective.
+        verb: the verb.
+        markers: the prepositions, in the order of the text.
+        endings: the adverbs at the end.
+    """
 
     nouns: dict[str, tuple[int, str]]
     adjectives: dict[str, tuple[int, str]]
@@ -233,7 +253,7 @@ class Clause:
     endings: list[str]
 
     def write(self, *, is_question: bool = False) -> str:
-        """Write the clause out, or the question for its agent."""
+        """Return the clause as text, or as a question that asks for its agent."""
         words = ["who"] if is_question else self._describe("agent")
         words += [self.verb, *self._describe("patient")]
         for marker in self.markers:

@@ -1,7 +1,7 @@
-"""Answers that are spans of a context: the best span of its logits, and what it is worth.
+"""Predicted answers: from logits to the best span of the context, and its score.
 
-Exact match and F1 as the official script of SQuAD v1.1 has them (Rajpurkar et al. 2016, arXiv
-1606.05250, section 6.1). N rows, L tokens of the longest.
+Exact match and F1 are those of the official script of SQuAD v1.1 (Rajpurkar et al. 2016, arXiv
+1606.05250, section 6.1). N examples; L tokens in the longest one.
 """
 
 import re
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-LONGEST = 30  # tokens of a predicted answer, as in BERT's run_squad.py
+MAX_ANSWER_TOKENS = 30  # of a predicted answer, as in BERT's run_squad.py
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalised(text: str) -> str:
-    """Return a text in lower case without punctuation, articles and needless blanks.
+    """Return a text in lower case, without punctuation, articles and superfluous white space.
 
     >>> normalised("The  U.S. Army!")
     'us army'
@@ -28,12 +28,12 @@ def normalised(text: str) -> str:
 
 
 def exact_match(predicted: str, reference: str) -> float:
-    """Return 1 for texts that are the same once normalised, else 0."""
+    """Return 1 if the normalised texts are equal, else 0."""
     return float(normalised(predicted) == normalised(reference))
 
 
 def answer_f1(predicted: str, reference: str) -> float:
-    """Return the F1 of the words that two normalised texts share, as often as both have them.
+    """Return the F1 score of two normalised texts as bags of words.
 
     >>> answer_f1("in the old town", "old town hall")
     0.6666666666666666
@@ -43,72 +43,87 @@ def answer_f1(predicted: str, reference: str) -> float:
     return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
 
 
-JUDGES: Mapping[str, Callable[[str, str], float]] = {
+TEXT_METRICS: Mapping[str, Callable[[str, str], float]] = {
     "answer_f1": answer_f1,
     "exact_match": exact_match,
 }
 
 
 def best_span(starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
-    """Return the first and last token whose logits [n] have the highest sum; the first of equals.
+    """Return the first and last token of the span with the highest sum of logits.
 
-    The last is not before the first, and at most `LONGEST` tokens are taken.
+    The last token is not before the first, and a span has at most `MAX_ANSWER_TOKENS` tokens. Of
+    equal sums the first is taken.
+
+    Args:
+        starts: logits of each token as the first of the answer, [n].
+        ends: logits of each token as the last of the answer, [n].
     """
-    behind = np.full(LONGEST - 1, -np.inf)
-    reachable = sliding_window_view(np.concatenate([ends.astype(np.float64), behind]), LONGEST)
-    first, more = divmod(int((starts[:, None] + reachable).argmax()), LONGEST)
-    return first, first + more
+    padding = np.full(MAX_ANSWER_TOKENS - 1, -np.inf)
+    padded_ends = np.concatenate([ends.astype(np.float64), padding])
+    reachable_ends = sliding_window_view(padded_ends, MAX_ANSWER_TOKENS)
+    best = int((starts[:, None] + reachable_ends).argmax())
+    first, distance = divmod(best, MAX_ANSWER_TOKENS)
+    return first, first + distance
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What the spans of a split's rows mean, and what they are compared with.
+    """What is needed to turn the predicted spans of a split into text and to score them.
 
     Attributes:
-        contexts: the whole text of each row.
-        references: the right answers of each row, any of which counts.
-        places: int32 [tokens of all rows, 2]; which characters of its context a token covers.
-        starts: int64 [N]; where each row begins in ``places``.
-        windows: int64 [N, 2]; a row's first token of the context, and the one behind the last.
+        contexts: the whole context of each example.
+        references: the right answers of each example; matching one of them is enough.
+        char_spans: int32 [tokens of all examples, 2]; the characters of its text that each token
+            covers: the first one, and the one after the last.
+        row_starts: int64 [N]; where each example begins in ``char_spans``.
+        context_spans: int64 [N, 2]; the context's first token and the one after its last.
     """
 
     contexts: tuple[str, ...]
     references: tuple[tuple[str, ...], ...]
-    places: np.ndarray
-    starts: np.ndarray
-    windows: np.ndarray
+    char_spans: np.ndarray
+    row_starts: np.ndarray
+    context_spans: np.ndarray
 
     def __len__(self) -> int:
         return len(self.contexts)
 
-    def take(self, rows: np.ndarray) -> "Answers":
-        """Return the rows at some indices, in that order."""
+    def select(self, indices: np.ndarray) -> "Answers":
+        """Return the answers of the examples at ``indices``, in that order."""
         return Answers(
-            tuple(self.contexts[row] for row in rows),
-            tuple(self.references[row] for row in rows),
-            self.places,
-            self.starts[rows],
-            self.windows[rows],
+            tuple(self.contexts[i] for i in indices),
+            tuple(self.references[i] for i in indices),
+            self.char_spans,
+            self.row_starts[indices],
+            self.context_spans[indices],
         )
 
     def predicted(self, logits: np.ndarray) -> list[str]:
-        """Return the text of each row's best span; empty where no token of the context is left.
+        """Return the text of each example's best span; "" where the context was cut to nothing.
 
         Args:
-            logits: float32 [N, 2 L]; of each token as start of the answer, then as its end.
+            logits: float32 [N, 2 L]; for each token two logits, as first and as last of the answer.
         """
-        found = []
-        for row, (first, stop) in enumerate(self.windows.tolist()):
+        texts = []
+        for row, (first, stop) in enumerate(self.context_spans.tolist()):
             if first == stop:
-                found.append("")
+                texts.append("")
                 continue
             start, end = best_span(*logits[row].reshape(-1, 2)[first:stop].T)
-            begins = int(self.starts[row]) + first
-            low, high = self.places[begins + start, 0], self.places[begins + end, 1]
-            found.append(self.contexts[row][low:high])
-        return found
+            context_start = int(self.row_starts[row]) + first
+            low = self.char_spans[context_start + start, 0]
+            high = self.char_spans[context_start + end, 1]
+            texts.append(self.contexts[row][low:high])
+        return texts
 
     def judged(self, logits: np.ndarray, metric: str) -> np.ndarray:
-        """Return what each row's best span is worth against the best reference, float64 [N]."""
-        judge, pairs = JUDGES[metric], zip(self.predicted(logits), self.references, strict=True)
-        return np.array([max(judge(text, right) for right in rights) for text, rights in pairs])
+        """Return the score of each example's best span, float64 [N].
+
+        Args:
+            logits: as for `predicted`.
+            metric: ``answer_f1`` or ``exact_match``; the best over the reference answers counts.
+        """
+        score = TEXT_METRICS[metric]
+        pairs = zip(self.predicted(logits), self.references, strict=True)
+        return np.array([max(score(text, right) for right in rights) for text, rights in pairs])

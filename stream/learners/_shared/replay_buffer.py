@@ -26,7 +26,7 @@ class ReplayBuffer:
         """Store a uniform sample of the task's training rows; it depends on the name alone."""
         rows = task.split("train")
         order = numpy_generator(self._seed, "memory", task.name).permutation(len(rows))
-        sample = rows.take(np.sort(order[: self._budget]))
+        sample = rows.select(np.sort(order[: self._budget]))
         self._stored.append((task, replace(sample, answers=None)))  # learning reads labels alone
 
     def draw(

