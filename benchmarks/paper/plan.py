@@ -1,4 +1,4 @@
-"""What `benchmarks.paper.evidence` runs: the learners side by side, their grids, and in which order."""
+"""What `benchmarks.paper.evidence` runs: the learners, their grids, and in which order."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
