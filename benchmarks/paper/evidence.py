@@ -148,7 +148,7 @@ def run_seeds(
     for seed, record in found.items():
         kept = given.out / seeds[seed].group / seeds[seed].name
         kept.mkdir(parents=True, exist_ok=True)
-        problem = prove(machine, seeds[seed], runs.folder(seed), kept)
+        problem = prove(machine, seeds[seed], runs, kept)
         if problem is None:
             keep(record, kept, command(seeds[seed], rate, *more))
         else:
@@ -170,22 +170,22 @@ def keep(record: RunRecord, folder: Path, made_by: str) -> None:
     facts.write(folder / "run.json")  # last: it says that the rest is there
 
 
-def prove(machine: Machine, job: Job, folder: Path, kept: Path) -> str | None:
+def prove(machine: Machine, job: Job, runs: Multirun, kept: Path) -> str | None:
     """Score adapters on validation rows, which chooses among sizes; verify one run from its files.
 
     Args:
         machine: what runs the commands.
         job: the job of the run.
-        folder: the run folder.
+        runs: the multirun that ran it.
         kept: where the answers go.
 
     Returns:
         What went wrong, None if nothing did.
     """
-    commands = []
+    folder, commands = runs.folder(job.seed), []
     if job.learner in SIZES and job.group == "given":
         found = [str(folder), str(kept / "validation.json")]
-        commands.append((["benchmarks.paper.validate", *found], folder.with_suffix(".log")))
+        commands.append((["benchmarks.paper.validate", *found], runs.log))
     if (job.learner, job.seed) == ("adapter64", 1):
         (kept / "verify.txt").unlink(missing_ok=True)
         commands.append((["analysis", "verify", str(folder)], kept / "verify.txt"))
