@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
 
+from benchmarks import ROOT
 from stream.record.run_record import RunRecord
 from stream.run_folder import FILE_NAME
 
-ROOT = Path(__file__).parent.parent.parent
 SWEEPS = ROOT / "runs/sweeps"
 
 
