@@ -113,12 +113,24 @@ def missing(given: argparse.Namespace) -> Iterator[tuple[Job, float | None]]:
 
 
 def command(job: Job, rate: float | None, *more: str) -> str:
-    """Return the command of a job, as its record says it."""
+    """Return the command of a job, as its record says it.
+
+    Args:
+        job: the job.
+        rate: its learning rate; None where `benchmarks.paper.plan.FIXED` has the settings.
+        more: further settings.
+    """
     return shlex.join(["python", "run_stream.py", *settings(job, rate), *more])
 
 
 def is_kept(out: Path, job: Job, rate: float | None) -> bool:
-    """Return whether there is a record of a job with this learning rate."""
+    """Return whether there is a record of a job with this learning rate.
+
+    Args:
+        out: the folder of all records.
+        job: the job.
+        rate: its learning rate; None where `benchmarks.paper.plan.FIXED` has the settings.
+    """
     file = out / job.group / job.name / "run.json"
     return file.exists() and f"{RunFacts.read(file).command} ".startswith(f"{command(job, rate)} ")
 

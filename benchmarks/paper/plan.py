@@ -111,7 +111,13 @@ def trials() -> Iterator[tuple[str, str, float]]:
 
 
 def trial_settings(search: str, learner: str, rate: float) -> list[str]:
-    """Return what the command of a trial says after ``run_stream.py``."""
+    """Return what the command of a trial says after ``run_stream.py``.
+
+    Args:
+        search: one of `SEARCHES`.
+        learner: one of `GRIDS`.
+        rate: its learning rate.
+    """
     return f"{GRIDS[learner][0]} learner.lr={rate} {SEARCHES[search]} {TUNING} {COMMON}".split()
 
 

@@ -40,7 +40,13 @@ COLUMNS = "learner,score at the end,right after learning,forgetting,bit-identica
 
 
 def measured(records: Records, group: str, learner: str) -> Sequence[str]:
-    """Return a learner's line of `COLUMNS`."""
+    """Return a learner's line of `COLUMNS`.
+
+    Args:
+        records: all of them.
+        group: one of `benchmarks.paper.plan.GROUPS`.
+        learner: its name in the plan.
+    """
     runs, name = records.seeds(group, learner), NAMES.get(learner, f"`{learner}`")
     if not runs:
         return name, *["not run"] * 6
@@ -107,7 +113,13 @@ def best_sizes(records: Records) -> Sequence[str] | None:
 
 
 def by_task(records: Records, tasks: Sequence[str], source: dict[str, tuple[float, float]]) -> str:
-    """Return tasks one by one, beside the paper's full fine-tuning and adapters."""
+    """Return a line per task, beside the paper's full fine-tuning and adapters.
+
+    Args:
+        records: all of them.
+        tasks: names, in the order of the lines.
+        source: the two numbers of the paper for each task.
+    """
     found = [
         [last_row(run) for run in records.seeds(group, learner)]
         for group in ("given", "mpnet")

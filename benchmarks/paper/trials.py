@@ -50,7 +50,13 @@ class MethodRun(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of(cls, method: str, chosen: tuple[str, ...], record: RunRecord) -> Self:
-        """Return the line of a finished run."""
+        """Return the line of a finished run.
+
+        Args:
+            method: one of `benchmarks.paper.methods.SEARCH`.
+            chosen: its hyperparameter, as above.
+            record: what the run has shown.
+        """
         same = {
             name: getattr(record, name)
             for name in cls.__struct_fields__
