@@ -61,7 +61,7 @@ def search_rates(
     Returns:
         One line on what became of them.
     """
-    common = [*without(trial_settings(search, learner, rates[0]), "learner.lr")]
+    common = without(trial_settings(search, learner, rates[0]), "learner.lr")
     title = f"{given.out.name}-tune-{search}-{learner}"
     runs = Multirun(title, [*common, *where(search, given)], "learner.lr", rates)
     found = machine.multirun(runs)
@@ -151,9 +151,7 @@ def run_seeds(
     """
     job = next(iter(seeds.values()))
     more = where(job.search, given)
-    title = "-".join(
-        [given.out.name, job.group, job.learner, *([] if rate is None else [str(rate)])]
-    )
+    title = f"{given.out.name}-{job.group}-{job.learner}"
     runs = Multirun(title, [*without(settings(job, rate), "seed"), *more], "seed", list(seeds))
     found = machine.multirun(runs)
     problems = []

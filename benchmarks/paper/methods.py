@@ -141,7 +141,7 @@ def one_batch(
         given: the command line.
     """
     common = [*DEFAULTS, *given.settings, *FIXED, f"evaluation.split={split}", *batch.settings]
-    title = "-".join([given.out.name, given.step, batch.method, *batch.chosen])
+    title = f"{given.out.name}-{given.step}-{batch.method}"
     runs = Multirun(title, common, batch.key, batch.values)
     found = machine.multirun(runs)
     for value, record in found.items():

@@ -3,10 +3,12 @@
 A multirun runs its jobs one after another, skips what is finished, resumes the rest and names what
 failed. It assigns no GPUs to jobs, which is all that is added here. When time is limited, start the
 benchmark with ``timeout SECONDS``: like Ctrl-C, it makes every run save and stop, and the same
-command goes on later. Environment variables such as OMP_NUM_THREADS hold for every run.
+command goes on later (runs without checkpoints, as those of a search, start again). Environment
+variables such as OMP_NUM_THREADS hold for every run.
 """
 
 import argparse
+import hashlib
 import os
 import re
 import subprocess
@@ -42,8 +44,9 @@ class Multirun:
 
     @property
     def name(self) -> str:
-        """The title, with the characters that a sweep's name may hold."""
-        return re.sub(r"[^A-Za-z0-9_-]", "_", self.title)
+        """The title in a sweep's characters, and a hash, which other settings change."""
+        digest = hashlib.sha256("\0".join([*self.settings, self.key]).encode()).hexdigest()
+        return f"{re.sub(r'[^A-Za-z0-9_-]', '_', self.title)}-{digest[:8]}"
 
     @property
     def log(self) -> Path:

@@ -207,6 +207,9 @@ def test_multiruns_are_the_plan_run_by_run(given: argparse.Namespace) -> None:
     names = [runs.name for runs in machine.runs]
     assert len(names) == len(set(names))
     assert all(NAME.fullmatch(name) for name in names)
+    given.settings = ["data.root=/other"]  # other settings: what is in the folders is not theirs
+    run(given, other := Planned())  # type: ignore[arg-type]
+    assert not {runs.name for runs in other.runs} & set(names)
 
 
 def test_trials_that_are_noted_are_not_tried_again(given: argparse.Namespace) -> None:
