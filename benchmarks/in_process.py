@@ -1,21 +1,35 @@
-"""What benchmarks run in this process: a configuration, or a stream with nothing on the screen."""
+"""The product in the process of a benchmark: a configuration, a learner set up, a whole stream."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from benchmarks import ROOT
 from stream.config.compose import compose_run, register
 from stream.config.run import RunConfig
 from stream.data.build import DATA
 from stream.learners import LEARNERS
+from stream.record.run_record import RunRecord
 from stream.report.progress import Display
 from stream.report.tracking import TRACKERS, NoTracking
 from stream.run.runner import run_stream
+from stream.run.setup import Parts, assemble
 
-ROOT = Path(__file__).parent.parent
+
+class RowTracker(NoTracking):
+    """A tracker that calls a function after every row."""
+
+    def __init__(self, after_row: Callable[[], None]):
+        super().__init__()
+        self._after_row = after_row
+
+    def row(self, index: int, results: Any) -> None:
+        """Call it; what it needs of the record it reads when the run is done."""
+        del index, results
+        self._after_row()
 
 
 def composed(settings: Sequence[str]) -> RunConfig:
@@ -24,15 +38,22 @@ def composed(settings: Sequence[str]) -> RunConfig:
     return compose_run(ROOT / "conf", ["tracking=none", *settings])[0]
 
 
-def streamed(settings: Sequence[str], tracker: NoTracking | None = None) -> dict[str, Any]:
-    """Run a stream in a temporary folder; return its results, as in results.json.
+def set_up(settings: Sequence[str]) -> tuple[RunConfig, Parts]:
+    """Return a configuration, and the tasks and the learner that it names, ready for the first."""
+    config = composed(settings)
+    return config, assemble(config)
+
+
+def streamed(settings: Sequence[str], after_row: Callable[[], None] = lambda: None) -> RunRecord:
+    """Run a stream in a temporary folder with nothing on the screen; return its record.
 
     Args:
         settings: as for run_stream.py.
-        tracker: is told of every row; nothing is tracked without one.
+        after_row: called when a task is learned and its row of scores is there.
     """
-    folder = Path(tempfile.mkdtemp(prefix="benchmark-"))
-    with (folder / "shown").open("w") as file, Display(Console(file=file), folder) as display:
-        return run_stream(
-            composed(settings), folder, tracker=tracker or NoTracking(), display=display
-        )
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
+        folder = Path(name)
+        with (folder / "shown").open("w") as file, Display(Console(file=file), folder) as display:
+            config, tracker = composed(settings), RowTracker(after_row)
+            run_stream(config, folder, tracker=tracker, display=display)
+        return RunRecord.read(folder)

@@ -1,4 +1,4 @@
-"""What `benchmarks.paper.evidence` runs: the learners side by side, their grids, and in which order."""
+"""What `benchmarks.paper.evidence` runs: the learners, their grids, and in which order."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -111,7 +111,13 @@ def trials() -> Iterator[tuple[str, str, float]]:
 
 
 def trial_settings(search: str, learner: str, rate: float) -> list[str]:
-    """Return what the command of a trial says after ``run_stream.py``."""
+    """Return what the command of a trial says after ``run_stream.py``.
+
+    Args:
+        search: one of `SEARCHES`.
+        learner: one of `GRIDS`.
+        rate: its learning rate.
+    """
     return f"{GRIDS[learner][0]} learner.lr={rate} {SEARCHES[search]} {TUNING} {COMMON}".split()
 
 

@@ -6,7 +6,6 @@ report to DIR, the list of runs to RESULTS/README.md, and into every FILE.md the
 """
 
 import argparse
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +14,11 @@ from statistics import mean
 
 from analysis.figures.write import TOGETHER
 from analysis.report.write import write_report
-from analysis.runs.collect import Run
-from benchmarks.paper.paper_claims import GLUE, GLUE_CLASSES, LARGE, PAPER
+from analysis.runs.collect import collect
+from benchmarks.paper.markdown import spread, table
 from benchmarks.paper.plan import SIZES, TRIED_ON_CPU, TRIED_ON_MPNET, jobs
+from benchmarks.paper.published import GLUE, GLUE_CLASSES, LARGE, PAPER
 from benchmarks.paper.records import Records, identical_of, last_row
-from benchmarks.tables import spread, table
 from stream.report.plots import save
 
 ORDER = (
@@ -41,16 +40,22 @@ COLUMNS = "learner,score at the end,right after learning,forgetting,bit-identica
 
 
 def measured(records: Records, group: str, learner: str) -> Sequence[str]:
-    """Return a learner's line of `COLUMNS`."""
+    """Return a learner's line of `COLUMNS`.
+
+    Args:
+        records: all of them.
+        group: one of `benchmarks.paper.plan.GROUPS`.
+        learner: its name in the plan.
+    """
     runs, name = records.seeds(group, learner), NAMES.get(learner, f"`{learner}`")
     if not runs:
         return name, *["not run"] * 6
     metrics = [
-        spread([run["metrics"][key] for run in runs])
+        spread([run.metrics[key] for run in runs])
         for key in ("average_score", "learning_score", "forgetting")
     ]
-    memory = identical_of([run["memory"]["tasks_identical"] for run in runs])
-    return name, *metrics, memory, f"{runs[0]['ledger']['total_multiple']:.2f} x", str(len(runs))
+    memory = identical_of([run.memory.tasks_identical for run in runs])
+    return name, *metrics, memory, f"{runs[0].ledger.total_multiple:.2f} x", str(len(runs))
 
 
 def best_first(lines: Sequence[Sequence[str]]) -> str:
@@ -90,17 +95,17 @@ def best_sizes(records: Records) -> Sequence[str] | None:
         if not all(validation.values()):
             continue
         runs = {size: records.runs[f"given/{size}-s{seed}"] for size in SIZES}
-        order = runs["adapter64"]["order"]
+        order = runs["adapter64"].order
         chosen = [runs[max(SIZES, key=lambda s, t=t: validation[s][t])] for t in order]
-        scores = [[row[i] for row in run["matrix"][i:]] for i, run in enumerate(chosen)]
+        scores = [[row[i] for row in run.matrix[i:]] for i, run in enumerate(chosen)]
         ends.append(mean(column[-1] for column in scores))
         firsts.append(mean(column[0] for column in scores))
         lost.append(mean(max(column[:-1]) - column[-1] for column in scores[:-1]))
-        cells = [[row[i]["digest"] for row in run["cells"][i:]] for i, run in enumerate(chosen)]
+        cells = [[row[i].digest for row in run.cells[i:]] for i, run in enumerate(chosen)]
         identical.append(sum(column[0] == column[-1] for column in cells[:-1]))
-        rows = [run["ledger"]["tasks"][i] for i, run in enumerate(chosen)]
-        base = runs["adapter64"]["ledger"]["base_parameters"]
-        totals.append(1 + sum(row["trained_parameters"] for row in rows) / base)
+        rows = [run.ledger.tasks[i] for i, run in enumerate(chosen)]
+        base = runs["adapter64"].ledger.base_parameters
+        totals.append(1 + sum(row.trained_parameters for row in rows) / base)
     if not ends:
         return None
     shown = spread(ends), spread(firsts), spread(lost), identical_of(identical)
@@ -108,14 +113,20 @@ def best_sizes(records: Records) -> Sequence[str] | None:
 
 
 def by_task(records: Records, tasks: Sequence[str], source: dict[str, tuple[float, float]]) -> str:
-    """Return tasks one by one, beside the paper's full fine-tuning and adapters."""
+    """Return a line per task, beside the paper's full fine-tuning and adapters.
+
+    Args:
+        records: all of them.
+        tasks: names, in the order of the lines.
+        source: the two numbers of the paper for each task.
+    """
     found = [
         [last_row(run) for run in records.seeds(group, learner)]
         for group in ("given", "mpnet")
         for learner in ("independent", "adapter64")
     ]
     first = next(iter(records.runs.values()))
-    titles = dict(zip(first["order"], first["titles"], strict=True))
+    titles = dict(zip(first.order, first.titles, strict=True))
 
     def lines() -> Iterator[Sequence[str]]:
         for task in tasks:
@@ -165,8 +176,8 @@ def orders(records: Records) -> str:
             if not runs:
                 continue
             both = (records.seeds("given", learner), runs)
-            ends = [spread([r["metrics"]["average_score"] for r in group]) for group in both]
-            lost = [spread([r["metrics"]["forgetting"] for r in group]) for group in both]
+            ends = [spread([run.metrics["average_score"] for run in group]) for group in both]
+            lost = [spread([run.metrics["forgetting"] for run in group]) for group in both]
             seeds = " and ".join(str(len(group)) for group in both)
             yield NAMES.get(learner, f"`{learner}`"), ends[0], lost[0], ends[1], lost[1], seeds
 
@@ -194,11 +205,11 @@ def list_of_runs(records: Records) -> str:
 
     def lines() -> Iterator[Sequence[str]]:
         for name, run in records.runs.items():
-            facts = json.loads((records.folder / name / "run.json").read_text(encoding="utf-8"))
-            score = f"{100 * run['metrics']['average_score']:.1f}"
-            memory = f"{run['memory']['tasks_identical']} of {run['memory']['tasks_checked']}"
-            wall = " + ".join(f"{seconds:.0f}" for seconds in facts["wall_s"])
-            yield name, score, memory, wall, facts["machine"], f"`{facts['command']}`"
+            facts = records.facts(name)
+            score = f"{100 * run.metrics['average_score']:.1f}"
+            memory = f"{run.memory.tasks_identical} of {run.memory.tasks_checked}"
+            wall = " + ".join(f"{seconds:.0f}" for seconds in facts.wall_s)
+            yield name, score, memory, wall, facts.machine, f"`{facts.command}`"
 
     return table("run,score,identical,wall s,machine,command", lines())
 
@@ -223,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_intermixed_args(arguments)
     records = Records.of(given.results)
     names = [f"given/{learner}-s{seed}" for learner in ORDER for seed in (1, 2, 3)]
-    shown = [Run(given.results / n, records.runs[n]) for n in names if n in records.runs]
+    shown, _ = collect([given.results / name for name in names if name in records.runs])
     drawn = [run for run in shown if run.path.name.partition("-")[0] in DRAWN]
     for name in FIGURES:
         save(TOGETHER[name](drawn), given.out, name, ("png",))

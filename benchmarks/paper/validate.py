@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 from stream.evaluation.evaluate import evaluate
+from stream.record.run_record import RunRecord
 from stream.run.load import reopen
 
 
 def main(folder: Path, file: Path) -> None:
     """Write {task: score}."""
-    order = json.loads((folder / "results.json").read_text(encoding="utf-8"))["order"]
-    run = reopen(folder, order)
+    run = reopen(folder, RunRecord.read(folder).order)
     tokens, device = run.config.evaluation.batch_tokens, run.parts.device
     scores = {
         task.name: evaluate(run.parts.learner, task, "validation", tokens, device).score

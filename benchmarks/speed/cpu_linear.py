@@ -1,7 +1,7 @@
-"""How much faster this CPU is with `ConvolvedLinear`. Run: python -m benchmarks.speed.cpu_linear.
+"""How much faster this CPU is with `ConvolvedLinear`.
 
-Both ways are measured in turns in one process, on batches of 32 random texts; ratios are what to
-read. Needs the packages of `make run`.
+Run: python -m benchmarks.speed.cpu_linear. Both ways are measured in turns in one process, on
+batches of 32 random texts; ratios are what to read. Needs the packages of `make run`.
 """
 
 import platform
@@ -18,7 +18,7 @@ ROUNDS, BATCH = 7, 32
 
 
 def encoder(*, convolved: bool) -> nn.Module:
-    """A MiniLM-shaped encoder of random weights."""
+    """Return an encoder of MiniLM's shape with random weights."""
     from transformers import BertConfig, BertModel
 
     shape = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12}
@@ -29,21 +29,21 @@ def encoder(*, convolved: bool) -> nn.Module:
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """Time one call."""
+    """Return the seconds of one call."""
     started = time.perf_counter()
     action()
     return time.perf_counter() - started
 
 
 def predict(model: nn.Module, ids: torch.Tensor) -> None:
-    """One evaluation batch."""
+    """Evaluate one batch."""
     model.eval()
     with torch.inference_mode():
         model(input_ids=ids)
 
 
 def train(model: nn.Module, ids: torch.Tensor) -> None:
-    """One backward pass of full fine-tuning."""
+    """Make one forward and backward pass of full fine-tuning."""
     model.train()
     model.zero_grad()
     model(input_ids=ids).last_hidden_state[:, 0].square().mean().backward()

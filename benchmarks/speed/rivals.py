@@ -1,7 +1,8 @@
 """What people would use instead: a loop by hand, and Hugging Face's Trainer with other libraries.
 
-Every rival has the same signature: (folder of the encoder, training rows, outputs K, epochs,
-device, folder for its files); it learns and returns a function that scores rows.
+Run through `benchmarks.speed.steps`. Every rival has the same signature: (folder of the encoder,
+training rows, outputs K, epochs, device, folder for its files); it learns and returns a function
+that scores rows.
 """
 
 from collections.abc import Callable
@@ -84,7 +85,16 @@ def _collator(location: str, padded: int | None) -> Callable[[Rows], Any]:
 def _trained(
     make: Any, model: Any, train: Rows, epochs: int, folder: str, collator: Any
 ) -> Predict:
-    """Train with a Trainer as its documentation does; return its `predict`."""
+    """Train with a Trainer as its documentation does; return its `predict`.
+
+    Args:
+        make: the Trainer's class.
+        model: what it trains.
+        train: training rows.
+        epochs: passes over them.
+        folder: for its files.
+        collator: makes a batch of rows.
+    """
     from transformers import TrainingArguments
 
     arguments = TrainingArguments(
@@ -141,15 +151,10 @@ def houlsby(padded: int | None) -> Callable[..., Predict]:
     return rival
 
 
-RIVALS: dict[str, Callable[..., Predict]] = {
-    "loop by hand, float32": by_hand,
-    "Trainer + peft LoRA": lora,
-    "Trainer + adapters": houlsby(None),
-    "Trainer + adapters, padded to 128": houlsby(128),
+RIVALS: dict[str, tuple[str, Callable[..., Predict]]] = {
+    "loop by hand, float32": ("transformers", by_hand),
+    "Trainer + peft LoRA": ("peft", lora),
+    "Trainer + adapters": ("adapters", houlsby(None)),
+    "Trainer + adapters, padded to 128": ("adapters", houlsby(128)),
 }
-LIBRARIES = {
-    "loop by hand, float32": "transformers",
-    "Trainer + peft LoRA": "peft",
-    "Trainer + adapters": "adapters",
-    "Trainer + adapters, padded to 128": "adapters",
-}
+"""The library that each needs, and its function."""

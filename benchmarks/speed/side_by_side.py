@@ -1,11 +1,11 @@
 """Whether it pays to train the adapters of K tasks at once over one frozen encoder.
 
-Run: python -m benchmarks.speed.side_by_side [settings]; on a GPU steps are captured and replayed. Made-up
-token ids; K batches of 32 rows go through the encoder together, each task with adapters, LayerNorms
-and a head of its own (torch.func: grouped products where parameters differ by task), against K
-steps of one task, and against K times the rows through the adapters of one task, which no way to
-group them can beat. ``mixed`` has eight tasks with batches of unlike widths, which side by side all
-get the widest one's.
+Run: python -m benchmarks.speed.side_by_side [settings]; on a GPU steps are captured and replayed.
+Made-up token ids; K batches of 32 rows go through the encoder together, each task with adapters,
+LayerNorms and a head of its own (torch.func: grouped products where parameters differ by task),
+against K steps of one task, and against K times the rows through the adapters of one task, which no
+way to group them can beat. ``mixed`` has eight tasks with batches of different widths, which side
+by side all get the widest one's.
 """
 
 import sys
@@ -17,8 +17,7 @@ import torch
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
-from benchmarks.in_process import composed
-from stream.run.setup import assemble
+from benchmarks.in_process import set_up
 
 BATCH, OUTPUTS = 32, 32
 MIXED = (16, 16, 32, 32, 48, 48, 64, 128)
@@ -29,8 +28,7 @@ class Bench:
     """Steps of one shape, on one encoder."""
 
     def __init__(self, settings: Sequence[str]):
-        config = composed(["task=[sst2]", "limits.train=64", *settings])
-        parts = assemble(config)
+        _, parts = set_up(["task=[sst2]", "limits.train=64", *settings])
         learner, self._device = parts.learner, parts.device
         learner.start(parts.tasks[0])
         encoder = learner.model.encoder.train()
@@ -51,7 +49,13 @@ class Bench:
         return functional.cross_entropy(features @ head, batch["labels"])
 
     def step(self, tasks: int, rows: int, width: int) -> Callable[[], None]:
-        """Return a step of ``tasks`` tasks with ``rows`` rows each: loss, gradients, Adam."""
+        """Return a step: loss, gradients, Adam.
+
+        Args:
+            tasks: how many tasks learn in it.
+            rows: the batch of each.
+            width: tokens per row.
+        """
         shape, device = (tasks, rows, width), self._device
         batch = {
             "ids": torch.randint(5, 1000, shape, device=device),
@@ -103,7 +107,14 @@ def _adam(
     first: list[torch.Tensor],
     second: list[torch.Tensor],
 ) -> None:
-    """Change what is learned by Adam's rule, without its correction: as much work as AdamW."""
+    """Update parameters by Adam's rule without bias correction: as much work as AdamW.
+
+    Args:
+        learned: the parameters.
+        gradients: one for each.
+        first: first moments, updated.
+        second: second moments, updated.
+    """
     each: Any = torch  # its foreach functions are not in the stubs
     each._foreach_lerp_(first, gradients, 0.1)
     each._foreach_mul_(second, 0.999)

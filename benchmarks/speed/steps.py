@@ -1,9 +1,9 @@
 """How fast tasks are learned and scored, against what people would use otherwise.
 
-Run: python -m benchmarks.speed.steps [settings], such as data=files data.root=DIR 'task=[sst2,cola]'
-limits.train=2000. Every way learns and scores the same rows of the same tasks in turns, in one
-process, set-up included (engines, captures, Trainer objects); tokenizing is not. Ratios are
-what to read. Ways whose library is not installed are named and left out.
+Run: python -m benchmarks.speed.steps [settings], such as data=files data.root=DIR
+'task=[sst2,cola]' limits.train=2000. Every way learns and scores the same rows of the same tasks in
+turns, in one process, set-up included (engines, captures, Trainer objects); tokenizing is not.
+Ratios are what to read. Ways whose library is not installed are named and left out.
 """
 
 import argparse
@@ -13,26 +13,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.in_process import composed
-from benchmarks.speed.rivals import LIBRARIES, RIVALS
+from benchmarks.in_process import set_up
+from benchmarks.speed.rivals import RIVALS
 from stream.config.paths import locate
 from stream.config.run import RunConfig
 from stream.data.task import Task
 from stream.evaluation.evaluate import logits_of
-from stream.run.setup import assemble, pick_device, pick_precision
+from stream.run.setup import pick_device, pick_precision
 from stream.training.engine import pick_engine
 from stream.training.loop import fit
-
-if TYPE_CHECKING:
-    from stream.learners.base import Learner
 
 DEFAULTS = ("task=[sst2,cola,rte,crowdflower_airline]", "limits.train=1000")
 OURS = {
@@ -42,6 +39,8 @@ OURS = {
     "captured, bf16": ("captured", "bf16"),
 }
 REFERENCE = "eager, float32"
+Measured = tuple[float, float, float]
+"""Seconds of learning, seconds of scoring, bytes at the peak."""
 
 
 def now(device: torch.device) -> float:
@@ -54,13 +53,13 @@ def now(device: torch.device) -> float:
 class Way:
     """One way to learn and score tasks, and the seconds it took in each round."""
 
-    def __init__(self, name: str, run: Callable[[], tuple[float, float, float]]):
+    def __init__(self, name: str, run: Callable[[], Measured]):
         self.name = name
         self._run = run
-        self.rounds: list[tuple[float, float, float]] = []
+        self.rounds: list[Measured] = []
 
     def go(self) -> None:
-        """Make one round: (seconds of learning, seconds of scoring, bytes at the peak)."""
+        """Make one round."""
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
@@ -71,12 +70,19 @@ class Way:
         return statistics.median(numbers[place] for numbers in self.rounds)
 
 
-def ours(config: RunConfig, engine: str, precision: str) -> tuple[float, float, float]:
-    """Learn and score every task with this program."""
-    backbone = replace(config.backbone, precision=precision)
-    parts = assemble(replace(config, backbone=backbone))
-    learner: Learner = parts.learner
-    device, size = parts.device, config.training.batch_size
+def ours(settings: Sequence[str], engine: str, precision: str) -> Measured:
+    """Learn and score every task with this program.
+
+    Args:
+        settings: as for run_stream.py.
+        engine: how steps are executed.
+        precision: what the encoder computes in.
+
+    Returns:
+        Seconds of learning, seconds of scoring, bytes at the peak.
+    """
+    config, parts = set_up([*settings, f"backbone.precision={precision}"])
+    learner, device, size = parts.learner, parts.device, config.training.batch_size
     started = now(device)
     chosen = pick_engine(engine, learner, device, size, counting=False)
     for task in parts.tasks:
@@ -99,10 +105,17 @@ def rows(task: Task, split: str) -> list[dict[str, Any]]:
     ]
 
 
-def theirs(
-    config: RunConfig, tasks: Sequence[Task], rival: Callable[..., Any]
-) -> tuple[float, float, float]:
-    """Learn and score every task with a rival."""
+def theirs(config: RunConfig, tasks: Sequence[Task], rival: Callable[..., Any]) -> Measured:
+    """Learn and score every task with a rival.
+
+    Args:
+        config: says the device, the encoder, the number of epochs and the split.
+        tasks: the tasks.
+        rival: a function of `benchmarks.speed.rivals`.
+
+    Returns:
+        Seconds of learning, seconds of scoring, bytes at the peak.
+    """
     device, location = pick_device(config.device), locate(config.backbone)
     learning = scoring = peak = 0.0
     for task in tasks:
@@ -119,32 +132,31 @@ def theirs(
     return learning, scoring, peak
 
 
-def ways_of(config: RunConfig, tasks: Sequence[Task], only: str | None) -> list[Way]:
-    """Return every way that this machine has."""
-    cuda = pick_device(config.device).type == "cuda"
-    ways = []
-    for name, (engine, precision) in OURS.items():
-        if cuda or engine == "eager":
-            ways.append(Way(name, lambda e=engine, p=precision: ours(config, e, p)))
-    for name, rival in RIVALS.items():
-        if find_spec(LIBRARIES[name]) is None:
-            print(f"left out, {LIBRARIES[name]} is not installed: {name}")
+def ways_of(settings: Sequence[str], config: RunConfig, tasks: Sequence[Task]) -> list[Way]:
+    """Return every way that this machine has.
+
+    Args:
+        settings: as for run_stream.py.
+        config: what they say.
+        tasks: the tasks that they name.
+    """
+    ways = [
+        Way(name, partial(ours, settings, engine, precision))
+        for name, (engine, precision) in OURS.items()
+        if engine == "eager" or pick_device(config.device).type == "cuda"
+    ]
+    for name, (library, rival) in RIVALS.items():
+        if find_spec(library) is None:
+            print(f"left out, {library} is not installed: {name}")
         else:
-            ways.append(Way(name, lambda r=rival: theirs(config, tasks, r)))
-    return [way for way in ways if only is None or any(w in way.name for w in only.split("|"))]
+            ways.append(Way(name, partial(theirs, config, tasks, rival)))
+    return ways
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", help="parts of names of ways, apart by |")
-    parser.add_argument("settings", nargs="*", help="as for run_stream.py")
-    given = parser.parse_args(arguments)
-    config = composed([*DEFAULTS, *given.settings])
-    tasks = assemble(config).tasks
-    work = [config.learner.workload(task, config.training) for task in tasks]
-    steps, device = sum(w.steps for w in work), pick_device(config.device)
+def print_work(config: RunConfig, tasks: Sequence[Task]) -> int:
+    """Print what is measured, and on what machine; return the number of steps."""
+    device = pick_device(config.device)
+    steps = sum(config.learner.workload(task, config.training).steps for task in tasks)
     scored = sum(len(task.split(config.evaluation.split)) for task in tasks)
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
     print(
@@ -155,11 +167,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{config.learner.name} on {config.backbone.name}, {config.data.source} data, "
         f"{len(tasks)} tasks, {steps} steps of {config.training.batch_size}, {scored} rows scored"
     )
-    ways = ways_of(config, tasks, given.only)
-    for number in range(given.rounds):
-        for way in ways:
-            way.go()
-            print(f"round {number + 1}: {way.name}: {way.rounds[-1][0]:.1f} s", file=sys.stderr)
+    return steps
+
+
+def print_table(ways: Sequence[Way], steps: int) -> None:
+    """Print medians, and ratios to `REFERENCE`, or to the first way where that was not measured."""
     base = next((way for way in ways if way.name == REFERENCE), ways[0])
     print(
         f"{'way':<34}{'learn s':>9}{'steps/s':>9}{'ratio':>7}{'score s':>9}{'ratio':>7}{'MiB':>7}"
@@ -170,6 +182,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{way.name:<34}{learn:9.2f}{steps / learn:9.0f}{base.median(0) / learn:7.2f}"
             f"{score:9.2f}{base.median(1) / score:7.2f}{way.median(2) / 2**20:7.0f}"
         )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", help="parts of names of ways, separated by |")
+    parser.add_argument("settings", nargs="*", help="as for run_stream.py")
+    given = parser.parse_args(arguments)
+    settings = [*DEFAULTS, *given.settings]
+    config, parts = set_up(settings)
+    tasks = parts.tasks
+    steps = print_work(config, tasks)
+    wanted = [""] if given.only is None else given.only.split("|")
+    ways = [
+        way for way in ways_of(settings, config, tasks) if any(part in way.name for part in wanted)
+    ]
+    for number in range(given.rounds):
+        for way in ways:
+            way.go()
+            print(f"round {number + 1}: {way.name}: {way.rounds[-1][0]:.1f} s", file=sys.stderr)
+    print_table(ways, steps)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Hostile input: whatever stands in a record, a task's YAML or its data, the answer is one line.
 
-Run: python -m benchmarks.stress.fuzz --seconds 600 --seed 0. Changes valid input at random (hypothesis)
-and gives it to the commands that read it. Found are: an exception, an answer after more than 20
-seconds, a file outside the folder that the command was told. What is found ends it, with the
-smallest input that hypothesis finds.
+Run: python -m benchmarks.stress.fuzz --seconds 600 --seed 0. Changes valid input at random
+(hypothesis) and gives it to the commands that read it. Found are: an exception, an answer after
+more than 20 seconds, a file outside the folder that the command was told. What is found ends it,
+with the smallest input that hypothesis finds.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from analysis.__main__ import main as analysis
+from benchmarks import ROOT
 from benchmarks.stress.fuzz_input import changed, torn
 from stream.cli.tasks import main as tasks
 from stream.config.compose import register
@@ -41,7 +42,6 @@ from stream.report.tracking import TRACKERS
 from stream.run.export import main as export
 from stream.run.resume import read_record, recorded_config
 
-ROOT = Path(__file__).parent.parent.parent
 ANSWER_S = 20
 ROUND = 20  # examples between two looks at the clock
 SMOKE = ("experiment=smoke", "device=cpu", "task=[stsb,cola]", "probe.every=4")
@@ -80,12 +80,12 @@ def in_time() -> Iterator[None]:
 
 
 def tree(folder: Path, without: Path) -> set[Path]:
-    """Return what lies in a folder, but for a part of it."""
+    """Return what lies in a folder, without one part of it."""
     return {path for path in folder.rglob("*") if without not in (path, *path.parents)}
 
 
 def answered(command: Callable[[], Any], room: Path) -> None:
-    """Call a command; it may refuse, but neither raise nor write outside ``room``."""
+    """Call a command; it may exit with a message, but neither raise nor write outside ``room``."""
     before = tree(room.parent, room)
     silent = io.StringIO()
     with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent), in_time():
@@ -120,7 +120,14 @@ class Fuzzed:
         answered(partial(main, [str(argument) for argument in arguments]), self._room)
 
     def _copied(self, name: str, source: Path, file: str, content: bytes) -> Path:
-        """Return a copy of a folder in the room whose other files are links."""
+        """Return a folder in the room: one file has new content, the others are links.
+
+        Args:
+            name: of the folder.
+            source: what its other files link to.
+            file: the name of the one file.
+            content: its content.
+        """
         folder = self._room / name
         folder.mkdir(exist_ok=True)
         for path in source.iterdir():
@@ -160,7 +167,13 @@ class Fuzzed:
         answered(lambda: Service(folder, "cpu").predict("cola", ["a text"]), self._room)
 
     def _shown(self, text: bytes, data: bytes, file: str = "mine.csv") -> None:
-        """Show a task from its YAML and data."""
+        """Show a task.
+
+        Args:
+            text: its YAML.
+            data: the content of its data file.
+            file: the name of that file.
+        """
         (self._room / "my/task").mkdir(parents=True, exist_ok=True)
         (self._room / "my/task/mine.yaml").write_bytes(text)
         (self._room / file).write_bytes(data)

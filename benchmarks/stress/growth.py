@@ -1,43 +1,26 @@
-"""What a stream costs as it grows: time a task, with and without reuse, and storage.
+"""What a stream costs as it grows: time per task, with and without reuse, and storage.
 
-Run: python -m benchmarks.stress.growth --tasks 5,10,20,40 --out docs/growth.png. Generated tasks under
-made-up names; a line a stream, then a figure. Times are of one run each, on one machine.
+Run: python -m benchmarks.stress.growth --tasks 5,10,20,40 --out docs/growth.png. Generated tasks
+under made-up names; a line per stream, then a figure. Times are of one run each, on one machine.
 """
 
 import argparse
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from statistics import mean
 
 import yaml
 from matplotlib.figure import Figure
 
+from benchmarks import ROOT
 from benchmarks.in_process import streamed
+from stream.record.run_record import RunRecord
 from stream.report.plots import BLUE, ORANGE, save
-from stream.report.tracking import NoTracking
 
-ROOT = Path(__file__).parent.parent.parent
 SMALL = ("data.train=64", "data.validation=32", "data.test=128", "training.min_steps=4")
-
-
-class Clock(NoTracking):
-    """A tracker that notes when each row was done."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[float] = []
-
-    def start(self, folder: Path, results: Mapping[str, Any]) -> None:
-        """Note the start."""
-        del folder, results
-        self.rows = [time.perf_counter()]
-
-    def row(self, index: int, results: Mapping[str, Any]) -> None:
-        """Note the end of a row."""
-        del index, results
-        self.rows.append(time.perf_counter())
 
 
 def made_tasks(count: int, folder: Path) -> list[str]:
@@ -52,28 +35,55 @@ def made_tasks(count: int, folder: Path) -> list[str]:
     return names
 
 
-def measured(count: int, reuse: str, settings: Sequence[str]) -> dict[str, Any]:
-    """Run one stream; return its results and the seconds of each row, under ``row_s``."""
-    folder = Path(tempfile.mkdtemp(prefix="growth-"))
-    names = made_tasks(count, folder / "conf")
-    search = f"hydra.searchpath=['file://{folder / 'conf'}']"
-    chosen = [*SMALL, *settings, search, f"task=[{','.join(names)}]", f"evaluation.reuse={reuse}"]
-    clock = Clock()
-    results = streamed(chosen, clock)
-    pairs = zip(clock.rows, clock.rows[1:], strict=False)
-    return {**results, "row_s": [later - earlier for earlier, later in pairs]}
+def measured(count: int, reuse: str, settings: Sequence[str]) -> tuple[RunRecord, list[float]]:
+    """Run one stream.
+
+    Args:
+        count: how many tasks it has.
+        reuse: ``evaluation.reuse``.
+        settings: as for run_stream.py.
+
+    Returns:
+        Its record, and the seconds of each row but the first.
+    """
+    done: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="growth-") as folder:
+        names = made_tasks(count, Path(folder))
+        search = f"hydra.searchpath=['file://{folder}']"
+        chosen = [search, f"task=[{','.join(names)}]", f"evaluation.reuse={reuse}"]
+        record = streamed([*SMALL, *settings, *chosen], lambda: done.append(time.perf_counter()))
+    return record, [later - earlier for earlier, later in pairwise(done)]
 
 
-def drawn(found: Mapping[tuple[int, str], Mapping[str, Any]]) -> Figure:
+def line(count: int, reuse: str, record: RunRecord, seconds: Sequence[float]) -> str:
+    """Return a stream's line of the table.
+
+    Args:
+        count: how many tasks it has.
+        reuse: ``evaluation.reuse``.
+        record: what it has shown.
+        seconds: of each row but the first.
+    """
+    cells = [cell for row in record.cells for cell in row if cell]
+    reused = sum(cell.state == "reused" for cell in cells)
+    fifth = max(count // 5, 1)
+    first, last = mean(seconds[:fifth]), mean(seconds[-fifth:])
+    timing, stored = record.timing, record.ledger.total_multiple
+    return (
+        f"{count:>5} {reuse:<6}{timing.train_s:8.1f}{timing.evaluate_s:8.1f}"
+        f"{reused:>8}{first:10.2f} s{last:9.2f} s{stored:7.2f}x"
+    )
+
+
+def drawn(found: Mapping[tuple[int, str], RunRecord]) -> Figure:
     """Return the figure: seconds of learning and scoring against the number of tasks."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     for reuse, colour in (("off", ORANGE), ("on", BLUE)):
-        runs = sorted((count, run) for (count, how), run in found.items() if how == reuse)
-        counts = [count for count, _ in runs]
-        for key, style in (("evaluate_s", "-"), ("train_s", "--")):
-            seconds = [run["timing"][key] for _, run in runs]
-            what = "scoring" if key == "evaluate_s" else "learning"
+        counts = sorted(count for count, how in found if how == reuse)
+        timing = [found[count, reuse].timing for count in counts]
+        scoring, learning = [t.evaluate_s for t in timing], [t.train_s for t in timing]
+        for what, seconds, style in (("scoring", scoring, "-"), ("learning", learning, "--")):
             axes.plot(counts, seconds, style, marker="o", color=colour, label=f"{what}, {reuse}")
     axes.set_xlabel("tasks in the stream (generated)")
     axes.set_ylabel("seconds in all")
@@ -85,7 +95,7 @@ def drawn(found: Mapping[tuple[int, str], Mapping[str, Any]]) -> Figure:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table, write the figure."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--tasks", default="5,10,20,40")
+    parser.add_argument("--tasks", default="5,10,20,40", help="lengths of streams, two at least")
     parser.add_argument("--out", type=Path, help="a PNG to write")
     parser.add_argument("settings", nargs="*", help="as for run_stream.py")
     given = parser.parse_args(arguments)
@@ -96,17 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = {}
     for count in map(int, given.tasks.split(",")):
         for reuse in ("off", "on"):
-            run = found[count, reuse] = measured(count, reuse, given.settings)
-            cells = [cell for row in run["cells"] for cell in row if cell]
-            reused = sum(cell["state"] == "reused" for cell in cells)
-            some = max(len(run["row_s"]) // 5, 1)
-            first, last = sum(run["row_s"][1 : some + 1]) / some, sum(run["row_s"][-some:]) / some
-            timing, stored = run["timing"], run["ledger"]["total_multiple"]
-            print(
-                f"{count:>5} {reuse:<6}{timing['train_s']:8.1f}{timing['evaluate_s']:8.1f}"
-                f"{reused:>8}{first:10.2f} s{last:9.2f} s{stored:7.2f}x",
-                flush=True,
-            )
+            record, seconds = measured(count, reuse, given.settings)
+            found[count, reuse] = record
+            print(line(count, reuse, record, seconds), flush=True)
     if given.out is not None:
         save(drawn(found), given.out.parent, given.out.stem, ("png",))
 

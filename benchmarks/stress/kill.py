@@ -1,9 +1,10 @@
 """Kills runs at random moments and goes on with them: do they end as if nothing had happened?
 
-Run: python -m benchmarks.stress.kill --kills 200 --learners all --seed 0. For each learner, small runs
-are killed (SIGKILL) at random calls of the functions in `MOMENTS` or at random times, and resumed.
-Each must end with the unbroken run's results.json (times aside), weights and files; that run has
-an interpreter of its own, so that nothing rests on the order of a set. Exit code 1 otherwise.
+Run: python -m benchmarks.stress.kill --kills 200 --learners all --seed 0. For each learner, small
+runs are killed (SIGKILL) at random calls of the functions in `MOMENTS` or at random times, and
+resumed. Each must end with the unbroken run's results.json (times aside), weights and files; that
+run has an interpreter of its own, so that nothing rests on the order of a set. Exit code 1
+otherwise.
 """
 
 import argparse
@@ -23,11 +24,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from benchmarks import ROOT
 from benchmarks.warm import forked
 from stream.learners import LEARNERS
+from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
+from stream.run_folder import FILE_NAME
 
-ROOT = Path(__file__).parent.parent.parent
 SMALL = ("experiment=smoke", "device=cpu", "task=[stsb,cola,crowdflower_airline]")
 SMALL += ("training.epochs=3", "checkpoint.every=2", "probe.every=4", "count_flops=true")
 CASES = {name: (f"learner={name}",) for name in LEARNERS}
@@ -49,7 +54,15 @@ TIMER = "any time"
 
 @dataclass
 class Outcome:
-    """What became of one learner's runs."""
+    """What became of one learner's runs.
+
+    Attributes:
+        kills: how many at each stage.
+        anew: kills before the first record, after which the run was started anew.
+        resumed: starts that went on with a run.
+        runs: runs that ended.
+        problems: one line per run that did not end as the unbroken one.
+    """
 
     kills: Counter[str] = field(default_factory=Counter)
     anew: int = 0
@@ -59,7 +72,7 @@ class Outcome:
 
 
 def hooked(path: str, act: Callable[..., None]) -> None:
-    """Let ``act`` see the arguments of every call of ``module:name`` first."""
+    """Call ``act`` with the arguments of every call of ``module:name``, before the call."""
     module, _, names = path.partition(":")
     owner: Any = importlib.import_module(module)
     *parents, last = names.split(".")
@@ -122,7 +135,7 @@ def ended(child: int, seconds: float | None = None) -> int:
 
 def comparable(folder: Path) -> dict[str, Any]:
     """Return results.json without times and resume=, and the digests of what was learned."""
-    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    results = msgspec.to_builtins(RunRecord.read(folder))
     results.pop("timing")
     results["config"].pop("resume")
     if results["probe"] is not None:
@@ -135,9 +148,8 @@ def comparable(folder: Path) -> dict[str, Any]:
 
 
 def complete(folder: Path) -> bool:
-    """Whether the run is done on disk."""
-    path = folder / "results.json"
-    return path.exists() and json.loads(path.read_text(encoding="utf-8"))["status"] == "complete"
+    """Return whether the run is done on disk."""
+    return (folder / FILE_NAME).exists() and RunRecord.read(folder).status == "complete"
 
 
 def differences(folder: Path, whole: Path) -> Iterator[str]:
@@ -176,8 +188,14 @@ class Killing:
         self._calls = {"restore": 1, **json.loads(counts.read_text())}
 
     def _ended(self, folder: Path, prepare: Callable[[], None], seconds: float | None) -> int:
-        """Start a run or go on with it; return its exit code."""
-        begun = (folder / "results.json").exists()
+        """Start a run or resume it; return its exit code.
+
+        Args:
+            folder: the run folder.
+            prepare: called in the run's process before the program.
+            seconds: when it is killed, None for never.
+        """
+        begun = (folder / FILE_NAME).exists()
         if begun:
             arguments: Sequence[str] = (f"resume={folder}",)
         else:  # killed before the first record: there is nothing to go on from
@@ -207,7 +225,7 @@ class Killing:
             killed = code == -signal.SIGKILL
             kills -= killed
             outcome.kills[stage] += killed
-            outcome.anew += killed and not (folder / "results.json").exists()
+            outcome.anew += killed and not (folder / FILE_NAME).exists()
             if killed and complete(folder):
                 code = 0  # dead after the last word: there is nothing to go on with
         outcome.runs += 1

@@ -3,17 +3,24 @@
 import argparse
 import json
 import re
-import signal
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from benchmarks.paper.evidence import Machine, best_rates, is_kept
-from benchmarks.paper.plan import GRIDS, Job, jobs, settings, trials
+from benchmarks.paper.evidence import best_rates, is_kept, run, tune
+from benchmarks.paper.methods import NOTHING, SEARCH, Batch
+from benchmarks.paper.multirun import Machine, Multirun
+from benchmarks.paper.plan import GRIDS, Job, jobs, settings, trial_settings, trials
 from benchmarks.paper.records import Records
 from benchmarks.paper.table import best_sizes, fill, headline
+from benchmarks.paper.trials import MethodRun, Trial, append_line, read_lines
+from stream.config.run import NAME
 
 ROOT = Path(__file__).parent.parent.parent
 RESULTS = ROOT / "results/houlsby26"
@@ -133,10 +140,107 @@ def test_every_record_is_of_the_best_rate() -> None:
             assert not is_kept(RESULTS, job, 0.123), name
 
 
-def test_a_command_is_stopped_when_time_is_up(tmp_path: Path) -> None:
-    machine = Machine(argparse.Namespace(until=1.0, workers=1, threads=1, gpus=0))
-    sleeps = [sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(60)"]
-    code, wall = machine.run(sleeps, tmp_path / "log")
-    assert code == -signal.SIGTERM
-    assert wall < 30
-    assert machine.run(sleeps, tmp_path / "log") == (-signal.SIGTERM, 0.0)
+@pytest.fixture
+def given(tmp_path: Path) -> argparse.Namespace:
+    """The command line of a fresh folder whose search has tried two rates of everything."""
+    everything = [*trials()]
+    tried = [
+        Trial(
+            search=search,
+            learner=learner,
+            rate=rate,
+            average_score=-rate,
+            learning_score=0.5,
+            settings="",
+            wall_s=1.0,
+        )
+        for search, learner, rate in everything
+    ]
+    for trial in tried:
+        append_line(tmp_path / "tune.jsonl", trial)
+    return argparse.Namespace(
+        out=tmp_path, mpnet=Path("/mpnet"), only=re.compile(""), settings=["data.root=/data"]
+    )
+
+
+def same(overrides: Iterable[str]) -> list[str]:
+    """Return settings in one order and spelling (Hydra writes False for false)."""
+    return sorted(text.replace("=False", "=false") for text in overrides)
+
+
+class Planned:
+    """A machine that notes what it is told to run, and that completes nothing."""
+
+    def __init__(self) -> None:
+        self.runs: list[Multirun] = []
+
+    def multirun(self, runs: Multirun) -> dict[float, Any]:
+        self.runs.append(runs)
+        return {}
+
+    def run_all(self, work: Sequence[Callable[[], str]]) -> None:
+        for piece in work:
+            piece()
+
+    def commands(self) -> list[list[str]]:
+        """Return each job's settings, as Hydra's own sweeper would take the multiruns apart."""
+        found = []
+        for runs in self.runs:
+            parsed = OverridesParser.create().parse_overrides(runs.overrides)
+            (jobs,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+            found += [same(s for s in job if "sweep" not in s) for job in jobs]
+        return found
+
+
+def test_multiruns_are_the_plan_run_by_run(given: argparse.Namespace) -> None:
+    run(given, machine := Planned())  # type: ignore[arg-type]
+    rates = best_rates(given.out / "tune.jsonl")
+    mpnet = ["backbone=mpnet_base", "backbone.origin=folder", "backbone.location=/mpnet"]
+    planned = [
+        same(
+            [*settings(job, rates.get((job.search, job.learner))), "data.root=/data"]
+            + (mpnet if job.search != "minilm" else [])
+        )
+        for job in jobs()
+    ]
+    assert machine.commands() == planned
+    names = [runs.name for runs in machine.runs]
+    assert len(names) == len(set(names))
+    assert all(NAME.fullmatch(name) for name in names)
+    given.settings = ["data.root=/other"]  # other settings: what is in the folders is not theirs
+    run(given, other := Planned())  # type: ignore[arg-type]
+    assert not {runs.name for runs in other.runs} & set(names)
+
+
+def test_trials_that_are_noted_are_not_tried_again(given: argparse.Namespace) -> None:
+    tune(given, machine := Planned())  # type: ignore[arg-type]
+    assert machine.runs == []
+    path = given.out / "tune.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-2]))
+    tune(given, machine)  # type: ignore[arg-type]
+    *_, (search, learner, one), (_, _, other) = trials()
+    assert search == "minilm"
+    assert machine.commands() == [
+        same([*trial_settings(search, learner, rate), "data.root=/data"]) for rate in (one, other)
+    ]
+
+
+def test_each_method_is_tried_as_the_file_of_its_search_says() -> None:
+    noted = read_lines(ROOT / "results/methods/tune.jsonl", MethodRun)
+    batches = [Batch(method, (), *grid) for method, grid in SEARCH.items() if grid is not NOTHING]
+    planned = {batch.run(value) for batch in batches for value in batch.values}
+    assert {(run.method, run.chosen, run.seed) for run in noted} == planned
+
+
+def test_commands_at_once_share_the_gpus(tmp_path: Path) -> None:
+    machine = Machine(workers=4, gpus=2)
+    code = "import os, time; time.sleep(1); print(os.environ['CUDA_VISIBLE_DEVICES'])"
+    logs = [tmp_path / str(number) for number in range(4)]
+
+    def piece(log: Path) -> str:
+        assert machine.run([sys.executable, "-c", code], log) == 0
+        return log.name
+
+    machine.run_all([lambda log=log: piece(log) for log in logs])
+    assert sorted(log.read_text().strip() for log in logs) == ["0", "0", "1", "1"]
+    assert machine.run([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "failed") == 3
