@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NamedTuple
 
-import stream
 from stream.cli.boundary import error_boundary
 from stream.cli.terminal import outlive_readers
 from stream.errors import choose
+from stream.version import installed_version
 
 PROG = "task-stream"
 
@@ -60,7 +60,7 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         PROG, description="Learn a stream of text tasks, measure every cell, compare what was kept."
     )
-    parser.add_argument("--version", action="version", version=f"{PROG} {stream.__version__}")
+    parser.add_argument("--version", action="version", version=f"{PROG} {installed_version()}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     if first and not first[0].startswith("-"):
         name = choose("command", first[0], COMMANDS)

@@ -80,14 +80,13 @@ def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:
 @contextmanager
 def _hydra(folder: Path) -> Iterator[None]:
     """Have Hydra read a folder of YAML inside the block; what it keeps globally is put back."""
-    running, settings = GlobalHydra.instance(), HydraConfig.instance()
-    hydra, chosen = running.hydra, settings.cfg
-    running.clear()
+    hydra, chosen = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
+    GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(folder.resolve()), version_base="1.3"):
             yield
     finally:
-        running.hydra, settings.cfg = hydra, chosen
+        GlobalHydra.instance().hydra, HydraConfig.instance().cfg = hydra, chosen
 
 
 def override(key: str, value: object) -> str:
