@@ -71,6 +71,8 @@ def check_command_line(folder: Path, line: CommandLine) -> None:
     """
     given = [f"--{n.replace('_', '-')}" for n in _COMMANDS if getattr(line.flags, n)]
     require(len(given) < 2, f"{' and '.join(given)} exclude each other; give one of them")
+    shown = line.flags.cfg or line.flags.help
+    require(shown or not line.flags.resolve, "--resolve has no effect without --cfg or --help")
     if not any(getattr(line.flags, name) for name in _RUNS_NOTHING):
         _check_overrides(folder, line.settings(), multirun=line.multirun)
 
