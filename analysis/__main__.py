@@ -25,18 +25,22 @@ line on standard error, the rest is reported; 2 nothing could be reported"""
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The commands and their options; each sets ``execute``, which `main` calls."""
+    """The parser of ``python -m analysis``."""
     parser = argparse.ArgumentParser(
         prog="python -m analysis",
         description="Read run folders: compare runs in a table, draw their figures, report them.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_commands(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
+    return parser
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands and their options; each sets ``execute``, which `task-stream` calls."""
     _add_compare(commands)
     _add_figures(commands)
     _add_report(commands)
     spans.add_command(commands)
     verify.add_command(commands)
-    return parser
 
 
 def _add_compare(commands: Any) -> None:
@@ -193,14 +197,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = build_parser().parse_args(argv)
     try:
         with understood("these runs"):
-            done = arguments.execute(arguments)
+            return arguments.execute(arguments)
     except (UserError, OSError) as error:
         complain(" ".join(str(error).split()))
         return USAGE_ERROR
-    if isinstance(done, int):
-        return done
-    print("\n".join(done))  # of a command that returns what there is to say
-    return 0
 
 
 if __name__ == "__main__":

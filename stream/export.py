@@ -2,9 +2,7 @@
 
 import sys
 
-from stream.cli.terminal import outlive_readers
-from stream.run.export import main
+from stream.cli.main import main
 
 if __name__ == "__main__":
-    outlive_readers()
-    sys.exit(main())
+    sys.exit(main(["export", *sys.argv[1:]]))

@@ -2,9 +2,7 @@
 
 import sys
 
-from stream.cli.terminal import outlive_readers
-from stream.run.predict import main
+from stream.cli.main import main
 
 if __name__ == "__main__":
-    outlive_readers()
-    sys.exit(main())
+    sys.exit(main(["predict", *sys.argv[1:]]))

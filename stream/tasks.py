@@ -2,9 +2,7 @@
 
 import sys
 
-from stream.cli.tasks import main
-from stream.cli.terminal import outlive_readers
+from stream.cli.main import main
 
 if __name__ == "__main__":
-    outlive_readers()
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(["tasks", *sys.argv[1:]]))

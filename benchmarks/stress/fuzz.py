@@ -33,13 +33,12 @@ from hypothesis import strategies as st
 from analysis.__main__ import main as analysis
 from benchmarks import ROOT
 from benchmarks.stress.fuzz_input import changed, torn
-from stream.cli.tasks import main as tasks
+from stream.cli.main import main as task_stream
 from stream.config.compose import register
 from stream.data.build import DATA
 from stream.errors import UserError
 from stream.learners import LEARNERS
 from stream.report.tracking import TRACKERS
-from stream.run.export import main as export
 from stream.run.resume import read_record, recorded_config
 
 ANSWER_S = 20
@@ -112,7 +111,9 @@ class Fuzzed:
             stdout=subprocess.DEVNULL,
         )
         self._record = json.loads((root / "run/results.json").read_text(encoding="utf-8"))
-        export([str(root / "run"), "--task", "cola", "--out", str(root / "exported")])
+        task_stream(
+            ["export", str(root / "run"), "--task", "cola", "--out", str(root / "exported")]
+        )
         self._facts = json.loads((root / "exported/task.json").read_text(encoding="utf-8"))
         self._run, self._exported = root / "run", root / "exported"
 
@@ -148,7 +149,9 @@ class Fuzzed:
         if what == "resume":
             answered(lambda: recorded_config(read_record(folder / "results.json")), self._room)
         elif what == "export":
-            self._command(export, folder, "--task", "cola", "--out", out / str(time.time_ns()))
+            self._command(
+                task_stream, "export", folder, "--task", "cola", "--out", out / str(time.time_ns())
+            )
         elif what == "verify":
             self._command(analysis, "verify", folder)
         elif what == "compare":
@@ -178,7 +181,7 @@ class Fuzzed:
         (self._room / "my/task/mine.yaml").write_bytes(text)
         (self._room / file).write_bytes(data)
         given_ = ("data=files", f"data.root={self._room}", "backbone=tiny", "--config-dir")
-        self._command(tasks, "show", "mine", *given_, self._room / "my")
+        self._command(task_stream, "tasks", "show", "mine", *given_, self._room / "my")
 
     def task(self, draw: Callable[[Any], Any]) -> None:
         """The YAML of a task."""
@@ -191,7 +194,7 @@ class Fuzzed:
         data = torn(draw, CSV.encode())
         self._shown(yaml.safe_dump({"mine": TASK}).encode(), data)
         out = self._room / "inspected" / str(time.time_ns())
-        self._command(tasks, "inspect", self._room / "mine.csv", "--out", out)
+        self._command(task_stream, "tasks", "inspect", self._room / "mine.csv", "--out", out)
 
     def parquet(self, draw: Callable[[Any], Any]) -> None:
         """A Parquet file."""

@@ -1,78 +1,85 @@
 """What stands on the command line, checked before Hydra sees it and before anything is written."""
 
-import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
+from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 
-from stream.config.compose import complaints, compose_run, preset_sweeps
+from stream.config.compose import complaints, compose_run, preset_sweeps, searched_too
 from stream.errors import require
-from stream.run_folder import LOCK, LOG_NAME
+from stream.run.session import refuse_used_folder
 
 _COMMANDS = ("run", "multirun", "cfg", "info", "shell_completion")
 """Hydra does one of these at a time."""
-_RUNS_NOTHING = ("cfg", "info", "shell_completion", "help", "hydra_help", "version")
-_WITH_VALUE = (("--config-dir", "-cd"), ("--config-name", "-cn"), ("--config-path", "-cp"))
-_WITH_VALUE += (("--cfg", "-c"), ("--package", "-p"))
+_RUNS_NOTHING = ("cfg", "info", "shell_completion", "help", "hydra_help", "experimental_rerun")
 
 
-def check_command_line(folder: Path, arguments: Sequence[str]) -> None:
-    """Refuse a command line that cannot run.
+class CommandLine:
+    """What stands behind ``task-stream run``: flags and overrides, as Hydra's own parser has them.
 
-    In a multirun, every value of every sweep is tried once.
+    Hydra takes the overrides in one piece; here they may stand between the flags.
+    """
+
+    def __init__(self, arguments: Sequence[str]):
+        self._arguments = list(arguments)
+        self.flags = get_args_parser().parse_intermixed_args(self._arguments)
+
+    @property
+    def multirun(self) -> bool:
+        """Whether several runs are asked for."""
+        return self.flags.multirun
+
+    def value(self, key: str) -> str | None:
+        """Return the last value that the overrides give a setting; None without one."""
+        found = [o.value() for o in _parsed(self.flags.overrides) if o.key_or_group == key]
+        return None if not found or found[-1] is None else str(found[-1])
+
+    def settings(self) -> list[str]:
+        """Return the overrides, and the flag that matters for composing as one of them.
+
+        Raises:
+            UserError: there is no such folder of YAML files.
+        """
+        if self.flags.config_dir is None:
+            return self.flags.overrides
+        return [*self.flags.overrides, searched_too(Path(self.flags.config_dir))]
+
+    def extended(self, text: str) -> Self:
+        """Return this command line and one more override."""
+        return type(self)([*self._arguments, text])
+
+    def for_hydra(self) -> list[str]:
+        """Return the arguments, overrides first."""
+        flags = list(self._arguments)
+        for text in self.flags.overrides:
+            flags.remove(text)
+        return [*self.flags.overrides, *flags]
+
+
+def check_command_line(folder: Path, line: CommandLine) -> None:
+    """Check that a command line can run; in a multirun, each value of each sweep is tried once.
 
     Args:
         folder: the YAML files.
-        arguments: what stands after ``run_stream.py``.
+        line: what stands behind ``task-stream run``.
 
     Raises:
         UserError: what is wrong, with the valid choices.
     """
-    known, rest = _flags().parse_known_args(list(arguments))
-    given = [f"--{name.replace('_', '-')}" for name in _COMMANDS if getattr(known, name)]
+    given = [f"--{n.replace('_', '-')}" for n in _COMMANDS if getattr(line.flags, n)]
     require(len(given) < 2, f"{' and '.join(given)} exclude each other; give one of them")
-    if known.experimental_rerun or any(getattr(known, name) for name in _RUNS_NOTHING):
-        return
-    texts = [text for text in rest if not text.startswith("-")]
-    if known.config_dir is not None:
-        extra = Path(known.config_dir).expanduser()
-        require(extra.is_dir(), f"--config-dir {known.config_dir}: no such folder")
-        texts.append(f"hydra.searchpath=['file://{extra.resolve()}']")
-    _check_overrides(folder, texts, multirun=known.multirun)
-
-
-def flags_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with flags before overrides: Hydra's parser does not take them mixed."""
-    flags, overrides = [], []
-    takes_value = False
-    for argument in arguments:
-        if argument.startswith("-") or takes_value:
-            flags.append(argument)
-        else:
-            overrides.append(argument)
-        takes_value = any(argument in names for names in _WITH_VALUE)
-    return [*flags, *overrides]
-
-
-def _flags() -> argparse.ArgumentParser:
-    """Return a parser of Hydra's flags as far as they say whether something is run, and how."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for names in (("--run", "-r"), ("--multirun", "-m"), ("--shell-completion", "-sc")):
-        parser.add_argument(*names, action="store_true")
-    for names in (("--help", "-h"), ("--hydra-help",), ("--version",)):
-        parser.add_argument(*names, action="store_true")
-    for names in (*_WITH_VALUE, ("--experimental-rerun",)):
-        parser.add_argument(*names)
-    parser.add_argument("--info", "-i", nargs="?", const="all")
-    return parser
+    shown = line.flags.cfg or line.flags.help
+    require(shown or not line.flags.resolve, "--resolve has no effect without --cfg or --help")
+    if not any(getattr(line.flags, name) for name in _RUNS_NOTHING):
+        _check_overrides(folder, line.settings(), multirun=line.multirun)
 
 
 def _check_overrides(folder: Path, texts: Sequence[str], *, multirun: bool) -> None:
     """Compose every run once, and refuse what only a multirun can do or only a run."""
-    with complaints():
-        overrides = OverridesParser.create().parse_overrides(list(texts))
+    overrides = _parsed(texts)
     sweeps = [override for override in overrides if override.is_sweep_override()]
     require(
         multirun or not sweeps,
@@ -88,10 +95,18 @@ def _check_overrides(folder: Path, texts: Sequence[str], *, multirun: bool) -> N
             multirun or config.sweep is None,
             f"sweep={config.sweep} has no effect without -m (multirun)",
         )
-        require(
-            multirun or config.resume is not None or not _has_files(run_folder),
-            f"the run folder {run_folder} is not empty; choose another hydra.run.dir",
-        )
+        if not multirun and config.resume is None:
+            refuse_used_folder(run_folder)
+
+
+def _parsed(texts: Sequence[str]) -> list[Override]:
+    """Return overrides as Hydra's grammar has them.
+
+    Raises:
+        UserError: a text that is none.
+    """
+    with complaints():
+        return OverridesParser.create().parse_overrides(list(texts))
 
 
 def _trials(overrides: Sequence[Override]) -> Iterator[list[str]]:
@@ -108,8 +123,7 @@ def _preset_values(folder: Path, overrides: Sequence[str]) -> Iterator[str]:
     given = {text.partition("=")[0] for text in overrides}
     for key, values in preset_sweeps(folder, overrides).items():
         if key not in given:
-            (override,) = OverridesParser.create().parse_overrides([f"{key}={values}"])
-            yield from _values(override)
+            yield from _values(*_parsed([f"{key}={values}"]))
 
 
 def _refuse_swept_presets(folder: Path, overrides: Sequence[Override]) -> None:
@@ -128,8 +142,3 @@ def _values(override: Override) -> list[str]:
         return [override.input_line]
     with complaints():
         return [f"{override.get_key_element()}={v}" for v in override.sweep_string_iterator()]
-
-
-def _has_files(folder: Path) -> bool:
-    """Whether something is in the folder, apart from the scraps of a run killed at its start."""
-    return folder.is_dir() and any(path.name not in (LOCK, LOG_NAME) for path in folder.iterdir())

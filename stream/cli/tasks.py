@@ -1,47 +1,40 @@
-"""Tasks from the command line: ``python -m stream.tasks show|prepare|inspect``.
-
-An entry point beside run_stream.py: it may import what the configuration needs.
-"""
+"""``task-stream tasks show|prepare|inspect``: tasks before a run."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from stream.cli.terminal import outlive_readers
-from stream.config.compose import compose_run, register
+from stream.config.compose import searched_too
 from stream.config.paths import cache_folder, tokenizer_location
 from stream.config.run import NAME, RunConfig
 from stream.config.task import DialectSpec
-from stream.data.build import DATA, build_tasks
+from stream.data.build import build_tasks
 from stream.data.inspect_file import inspect_file
 from stream.data.prepare.account_lines import account_lines
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
-from stream.errors import UserError, require
+from stream.errors import require
 from stream.formatting import count
-from stream.learners import LEARNERS
-from stream.report.tracking import TRACKERS
-
-CONF = Path(__file__).parent.parent.parent / "conf"
+from stream.run.settings import compose_settings
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the three commands."""
-    parser = argparse.ArgumentParser(prog="python -m stream.tasks", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    show = commands.add_parser("show", help="read one task and account for every row")
+def add_commands(commands: Any) -> None:
+    """Add ``tasks`` to the command line, with its three sub-commands."""
+    tasks = commands.add_parser("tasks", description=__doc__)
+    parts = tasks.add_subparsers(required=True, metavar="COMMAND")
+    show = parts.add_parser("show", help="read one task and account for every row")
     show.add_argument("task", help="a task of conf/task")
     show.add_argument("overrides", nargs="*", help="such as data=files data.root=FOLDER")
     show.add_argument("--config-dir", type=Path, help="a folder with more tasks, in task/")
     show.set_defaults(execute=_show)
-    prepare = commands.add_parser("prepare", help="fetch and encode a stream once, for later runs")
+    prepare = parts.add_parser("prepare", help="fetch and encode a stream once, for later runs")
     prepare.add_argument("overrides", nargs="*", help="such as data=hub stream=glue9")
     prepare.add_argument("--config-dir", type=Path, help="a folder with more tasks, in task/")
     prepare.set_defaults(execute=_prepare)
-    look = commands.add_parser("inspect", help="look at a file and write a task YAML for it")
+    look = parts.add_parser("inspect", help="look at a file and write a task YAML for it")
     look.add_argument("files", nargs="+", type=Path, metavar="FILE")
     look.add_argument("--name", help="the task's name (default: the file's)")
     look.add_argument("--text", action="append", default=[], help="a text column (twice for pairs)")
@@ -53,16 +46,13 @@ def build_parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path("my-tasks"), help="where task/NAME.yaml goes"
     )
     look.set_defaults(execute=_inspect)
-    return parser
 
 
 def _build(
     overrides: Sequence[str], extra: Path | None
 ) -> tuple[RunConfig, list[Task], TextEncoder]:
     """Compose a configuration, then read and encode its tasks."""
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
-    search = [f"hydra.searchpath=['file://{extra.expanduser().resolve()}']"] if extra else []
-    config, _ = compose_run(CONF, [*overrides, *search])
+    config, _ = compose_settings([*overrides, *([] if extra is None else [searched_too(extra)])])
     encoder = TextEncoder(
         tokenizer_location(config.backbone),
         config.backbone.max_length,
@@ -118,22 +108,6 @@ def _inspect(arguments: argparse.Namespace) -> None:
         print(f"written: {target}")
         names.append(name)
     print(
-        f"run it: python run_stream.py --config-dir {arguments.out} 'task=[{','.join(names)}]' "
+        f"run it: task-stream run --config-dir {arguments.out} 'task=[{','.join(names)}]' "
         "data=files data.root=."
     )
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run one command; a mistake is one line and exit code 2."""
-    parsed = build_parser().parse_args(arguments)
-    try:
-        parsed.execute(parsed)
-    except UserError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    outlive_readers()
-    sys.exit(main(sys.argv[1:]))

@@ -11,6 +11,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
@@ -18,7 +19,7 @@ from yaml import YAMLError
 
 from stream.config.backbone import BackboneConfig
 from stream.config.run import RunConfig
-from stream.errors import UserError, unknown
+from stream.errors import UserError, require, unknown
 
 CONFIG_NAME = "config"
 
@@ -76,13 +77,61 @@ def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:
     return to_objects(cast("DictConfig", merged))
 
 
+@contextmanager
+def _hydra(folder: Path) -> Iterator[None]:
+    """Have Hydra read a folder of YAML inside the block; what it keeps globally is put back."""
+    hydra, chosen = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(folder.resolve()), version_base="1.3"):
+            yield
+    finally:
+        GlobalHydra.instance().hydra, HydraConfig.instance().cfg = hydra, chosen
+
+
+def override(key: str, value: object) -> str:
+    """Return a setting as an override in Hydra's grammar.
+
+    >>> override("seed", 1), override("task", ["sst2", "rte"]), override("cache", "my files")
+    ('seed=1', "task=['sst2','rte']", "cache='my files'")
+
+    Raises:
+        UserError: the value is no text, number, truth value, None or list of such.
+    """
+    return f"{key}={_in_grammar(key, value)}"
+
+
+def _in_grammar(key: str, value: object) -> str:
+    """Return a value in Hydra's grammar."""
+    if value is None:
+        return "null"
+    if isinstance(value, str | Path):
+        return QuotedString(str(value), Quote.single).with_quotes()
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{','.join(_in_grammar(key, item) for item in value)}]"
+    raise UserError(f"{key}={value!r} is no text, number or list; use overrides=['{key}.NAME=...']")
+
+
+def searched_too(folder: Path) -> str:
+    """Return the override that makes Hydra search one more folder of YAML files.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+    path = folder.expanduser()
+    require(path.is_dir(), f"--config-dir {folder}: no such folder")
+    return override("hydra.searchpath", [f"file://{path.resolve()}"])
+
+
 def compose_run(folder: Path, overrides: Sequence[str]) -> tuple[RunConfig, Path]:
     """Compose one run from a folder of YAML and overrides; return it and its run folder.
 
     Raises:
         UserError: an unknown name, option or value, with the valid choices.
     """
-    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), complaints():
+    with _hydra(folder), complaints():
         composed = compose(CONFIG_NAME, list(overrides), return_hydra_config=True)
         HydraConfig.instance().set_config(composed)
         run_folder = Path(composed.hydra.run.dir)
@@ -106,7 +155,7 @@ def _refuse_additions(node: DictConfig, path: str = "") -> None:
 
 def preset_sweeps(folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """Return the settings that the composition itself sweeps (a preset's), with their values."""
-    with initialize_config_dir(str(folder.resolve()), version_base="1.3"), complaints():
+    with _hydra(folder), complaints():
         composed = compose(CONFIG_NAME, list(overrides), return_hydra_config=True)
     return dict(composed.hydra.sweeper.params or {})
 

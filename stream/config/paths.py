@@ -1,4 +1,4 @@
-"""Where a backbone's files are: in an installed package, in a folder, or on the hub."""
+"""Where files are: the YAML files, the user's cache, and a backbone's files."""
 
 import importlib.util
 import os
@@ -6,6 +6,11 @@ from pathlib import Path
 
 from stream.config.backbone import BackboneConfig
 from stream.errors import require
+
+
+def conf_folder() -> Path:
+    """Return the folder of the YAML files; in the repository the package has a link to it."""
+    return Path(__file__).parent.parent / "conf"
 
 
 def cache_folder(configured: str | None) -> Path:

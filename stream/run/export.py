@@ -1,13 +1,11 @@
-"""One task of a run as two files that stand alone: ``python -m stream.export RUN --task sst2``.
+"""One task of a run as two files that stand alone.
 
 ``task.safetensors`` holds what the task owns (adapters, LayerNorms, head), ``task.json`` what it
 is and which encoder it belongs to: docs/export.md. `stream.run.predict` serves such a folder.
 """
 
-import argparse
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +16,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from stream.atomic_io import write_atomic, write_json
-from stream.cli.terminal import outlive_readers
 from stream.config.data import GeneratedData
 from stream.data.task import Task
 from stream.errors import UserError, first_line, require, understood, unknown
@@ -30,7 +27,6 @@ from stream.run.resume import read_record, recorded_config
 from stream.run.setup import Parts, assemble
 from stream.run_folder import FILE_NAME
 
-EXIT_FAILED, EXIT_USER = 1, 2
 FACTS, TENSORS = "task.json", "task.safetensors"
 FORMAT = "task-stream task"
 SCHEMA = 1
@@ -190,26 +186,3 @@ def _adopt(parts: Parts, task: Task, tensors: Mapping[str, torch.Tensor]) -> Non
         parts.learner.load_task_state(task, named, serve_only=True)
     except (KeyError, ValueError) as error:
         raise UserError(f"the export does not fit its learner: {first_line(error)}") from error
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Export one task; 2 after a mistake of the user, 1 where the folder cannot be written."""
-    parser = argparse.ArgumentParser(prog="python -m stream.export", description=__doc__)
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder with its checkpoint")
-    parser.add_argument("--task", required=True, help="a task that the run has learned")
-    parser.add_argument("--out", type=Path, required=True, help="the new folder")
-    given = parser.parse_args(arguments)
-    try:
-        facts = export_task(given.run, given.task, given.out)
-    except (UserError, OSError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_USER if isinstance(error, UserError) else EXIT_FAILED
-    size = (given.out / TENSORS).stat().st_size
-    print(f"{given.out}: {len(facts['tensors'])} tensors, {size:,} bytes; serve it with:")
-    print(f"python -m stream.predict {given.out} --task {facts['task']} < texts")
-    return 0
-
-
-if __name__ == "__main__":
-    outlive_readers()
-    sys.exit(main())

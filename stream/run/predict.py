@@ -1,12 +1,8 @@
-"""Serves any learned task of a run: ``python -m stream.predict RUN --task sst2 < texts``.
+"""Serves any learned task of a run; the data of the run are not needed.
 
-One text a line, the two texts of a pair apart by a tab. The data of the run are not needed. In the
-place of the run may stand what `stream.run.export` wrote.
+In the place of the run may stand what `stream.run.export` wrote.
 """
 
-import argparse
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,14 +10,12 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
-from stream.cli.terminal import outlive_readers
 from stream.data.task import Task
-from stream.errors import UserError, require, unknown
+from stream.errors import require, unknown
 from stream.evaluation.evaluate import logits_of
 from stream.run.export import FACTS, serve_export
 from stream.run.load import serve_run
 
-EXIT_USER = 2
 SPLIT = "served"
 Text = str | tuple[str, str]
 
@@ -114,52 +108,3 @@ class Service:
             by_label = dict(zip(labels, row, strict=True))
             answers.append(Prediction(max(by_label, key=by_label.__getitem__), by_label, None))
         return answers
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Read texts from standard input, print an answer a line; 2 after a mistake of the user."""
-    parser = argparse.ArgumentParser(prog="python -m stream.predict", description=__doc__)
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or an exported task")
-    parser.add_argument("--task", required=True, help="a task that the run has learned")
-    parser.add_argument("--json", action="store_true", help="print JSON, probabilities included")
-    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
-    parser.add_argument("--encoder", type=Path, help="the folder of an exported task's encoder")
-    given = parser.parse_args(arguments)
-    try:
-        texts = _read_texts(sys.stdin.read())
-        service = Service(given.run, given.device, given.encoder)
-        for answer in service.predict(given.task, texts):
-            print(_as_json(answer) if given.json else _as_text(answer))
-    except UserError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_USER
-    return 0
-
-
-def _read_texts(text: str) -> list[Text]:
-    """Return the rows of standard input; a tab makes a pair."""
-    rows: list[Text] = []
-    for line in text.splitlines():
-        first, tab, second = line.partition("\t")
-        rows.append((first, second) if tab else line)
-    return rows
-
-
-def _as_json(answer: Prediction) -> str:
-    """Return one line of JSON."""
-    if answer.score is not None:
-        return json.dumps({"score": answer.score})
-    return json.dumps({"label": answer.label, "probabilities": answer.probabilities})
-
-
-def _as_text(answer: Prediction) -> str:
-    """Return the label or the score; letters that would move a terminal's cursor are escaped."""
-    if answer.score is not None:
-        return f"{answer.score:.3f}"
-    label = str(answer.label)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in label)
-
-
-if __name__ == "__main__":
-    outlive_readers()
-    sys.exit(main())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stream.cli.tasks import main
+from stream.cli.main import main
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = ["backbone=tiny", "device=cpu", "tracking=none", "training.min_steps=4"]
@@ -68,11 +68,17 @@ def test_from_a_file_to_a_stream_in_three_commands(reviews: Path, tmp_path: Path
 def test_inspect_writes_a_task_that_says_what_it_found(
     reviews: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["inspect", str(reviews), "--name", "mine", "--out", str(tmp_path / "t")]) == 0
+    assert (
+        main(["tasks", "inspect", str(reviews), "--name", "mine", "--out", str(tmp_path / "t")])
+        == 0
+    )
     text = (tmp_path / "t" / "task" / "mine.yaml").read_text()
     assert '- "bad"\n    - "good"\n' in text
     assert 'label: "verdict"' in text
-    assert main(["inspect", str(reviews), "--name", "mine", "--out", str(tmp_path / "t")]) == 2
+    assert (
+        main(["tasks", "inspect", str(reviews), "--name", "mine", "--out", str(tmp_path / "t")])
+        == 2
+    )
     assert "exists already; remove it" in capsys.readouterr().err
 
 
@@ -88,19 +94,19 @@ def test_inspect_writes_a_task_that_says_what_it_found(
 def test_mistakes_are_one_line(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments) == 2
+    assert main(["tasks", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
 
 
 def test_wrong_columns_are_named(reviews: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", str(reviews), "--label", "verdikt"]) == 2
+    assert main(["tasks", "inspect", str(reviews), "--label", "verdikt"]) == 2
     assert "no column 'verdikt'; it has ['id', 'review', 'verdict']" in capsys.readouterr().err
 
 
 def test_prepare_encodes_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["prepare", "task=[cola,stsb]", "data.train=20", f"cache={tmp_path}"]
+    arguments = ["tasks", "prepare", "task=[cola,stsb]", "data.train=20", f"cache={tmp_path}"]
     assert main(arguments) == 0
     assert "2 tasks, 296 rows, 296 of them encoded now" in capsys.readouterr().out
     assert main(arguments) == 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stream.cli.overrides import check_command_line
+from stream.cli.overrides import CommandLine, check_command_line
 from stream.config.compose import compose_run
 from stream.config.run import RunConfig
 from stream.data.build import arrange
@@ -141,32 +141,32 @@ def test_orders() -> None:
 )
 def test_mistakes_get_one_clear_line(arguments: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        check_command_line(CONF, arguments)
+        check_command_line(CONF, CommandLine(arguments))
     assert "\n" not in str(caught.value).strip()
 
 
 def test_a_run_folder_with_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("{}")
     with pytest.raises(UserError, match="is not empty"):
-        check_command_line(CONF, [f"hydra.run.dir={tmp_path}"])
-    check_command_line(CONF, [f"hydra.run.dir={tmp_path / 'new'}"])
+        check_command_line(CONF, CommandLine([f"hydra.run.dir={tmp_path}"]))
+    check_command_line(CONF, CommandLine([f"hydra.run.dir={tmp_path / 'new'}"]))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["results.json"]
 
 
 def test_right_command_lines_pass() -> None:
-    check_command_line(CONF, ["-m", "learner=adapter,finetune,replay", "seed=1,2,3"])
-    check_command_line(
-        CONF, ["task=[sst2,cola,rte]", "learner.size=8", "order=random", "order_seed=3"]
-    )
-    check_command_line(CONF, ["learner=replay", "learner.budget=all", "learner.sampling=annealed"])
+    check_command_line(CONF, CommandLine(["-m", "learner=adapter,finetune,replay", "seed=1,2,3"]))
+    random = ["task=[sst2,cola,rte]", "learner.size=8", "order=random", "order_seed=3"]
+    check_command_line(CONF, CommandLine(random))
+    annealed = ["learner=replay", "learner.budget=all", "learner.sampling=annealed"]
+    check_command_line(CONF, CommandLine(annealed))
     # What Hydra answers without a run is not ours to check.
-    check_command_line(CONF, ["--cfg", "job", "data=files"])
-    check_command_line(CONF, ["data=files", "--info"])
-    check_command_line(CONF, ["-h"])
+    check_command_line(CONF, CommandLine(["--cfg", "job", "data=files"]))
+    check_command_line(CONF, CommandLine(["data=files", "--info"]))
+    check_command_line(CONF, CommandLine(["-h"]))
 
 
 def test_own_tasks_come_from_another_folder(tmp_path: Path) -> None:
     (tmp_path / "task").mkdir()
     text = (CONF / "task" / "sst2.yaml").read_text().replace("sst2:", "mine:", 1)
     (tmp_path / "task" / "mine.yaml").write_text(text)
-    check_command_line(CONF, ["--config-dir", str(tmp_path), "task=[mine,sst2]"])
+    check_command_line(CONF, CommandLine(["--config-dir", str(tmp_path), "task=[mine,sst2]"]))

@@ -14,8 +14,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from stream.cli.main import main
 from stream.errors import UserError
-from stream.run.export import export_task, main, serve_export
+from stream.run.export import export_task, serve_export
 from stream.run.predict import Service
 from tests.run.program import ROOT, run
 
@@ -125,7 +126,8 @@ def test_the_commands_of_the_docs(finished: Path, tmp_path: Path) -> None:
     made = (*module, "stream.export", str(finished), "--task", TASK, "--out", str(tmp_path / "out"))
     served = (*module, "stream.predict", str(tmp_path / "out"), "--task", TASK)
     done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == f"python {' '.join(served[1:])} < texts"
+    serve = f"task-stream predict {tmp_path / 'out'} --task {TASK} < texts"
+    assert done.stdout.splitlines()[-1] == serve
     done = subprocess.run(
         served, cwd=ROOT, input="one\ntwo\n", capture_output=True, text=True, check=True
     )
@@ -164,7 +166,7 @@ def test_mistakes_are_one_line(
         [str(finished), "--task", TASK, "--out", str(tmp_path / "there")],
         [str(tmp_path), "--task", TASK, "--out", str(tmp_path / "new")],
     ):
-        assert main(arguments) == 2
+        assert main(["export", *arguments]) == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "new").exists()
 

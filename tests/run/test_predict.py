@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stream.cli.main import main
 from stream.config.paths import cache_folder
 from stream.data.loading import load_task
 from stream.errors import UserError
 from stream.evaluation.evaluate import digest
-from stream.run.predict import Service, main
+from stream.run.predict import Service
 from stream.run.resume import read_record, recorded_config
 from tests.run.program import run
 
@@ -64,9 +65,9 @@ def test_mistakes_are_one_line(
     with pytest.raises(UserError, match="no text"):
         service.logits(AIRLINE, [])
     monkeypatch.setattr("sys.stdin", io.StringIO("one\ttwo\n"))
-    assert main([str(served), "--task", AIRLINE, "--device", "cpu"]) == 2
+    assert main(["predict", str(served), "--task", AIRLINE, "--device", "cpu"]) == 2
     monkeypatch.setattr("sys.stdin", io.StringIO("x"))
-    assert main([str(served / "nowhere"), "--task", AIRLINE]) == 2
+    assert main(["predict", str(served / "nowhere"), "--task", AIRLINE]) == 2
     assert capsys.readouterr().err.count("\n") == 2
 
 
@@ -74,7 +75,7 @@ def test_the_command_prints_an_answer_a_line(
     served: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("first text\nsecond text\n"))
-    assert main([str(served), "--task", AIRLINE, "--json"]) == 0
+    assert main(["predict", str(served), "--task", AIRLINE, "--json"]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(answers) == 2
     assert all(sum(a["probabilities"].values()) == pytest.approx(1) for a in answers)

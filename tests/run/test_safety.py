@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from stream.cli.predict import as_text
 from stream.errors import UserError
 from stream.run.checkpoint import CheckpointStore
-from stream.run.predict import Prediction, _as_text
+from stream.run.predict import Prediction
 from tests.run.program import PROGRAM, ROOT, TINY, run
 from tests.run.test_faults import shell
 
@@ -61,8 +62,8 @@ def test_a_checkpoint_cannot_name_files_elsewhere(tmp_path: Path) -> None:
         store.latest()
 
 
-def test_labels_with_terminal_codes_are_shown_as_text() -> None:
-    shown = _as_text(Prediction("\x1b[2Jgood\u202e\n", {}, None))
+def test_labels_with_terminal_codes_are_shownas_text() -> None:
+    shown = as_text(Prediction("\x1b[2Jgood\u202e\n", {}, None))
     assert shown.isprintable()
     assert "good" in shown
     assert "\x1b" not in shown

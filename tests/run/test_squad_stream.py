@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from stream.cli.tasks import main
+from stream.cli.main import main
 from stream.data.batches import collate
 from stream.data.spans.answers import answer_f1
 from stream.data.task import Task
@@ -234,7 +234,7 @@ def test_a_run_over_classes_and_spans(
 
 
 def test_show_accounts_for_answers(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "squad", "data=files", f"data.root={root}", "backbone=tiny"]) == 0
+    assert main(["tasks", "show", "squad", "data=files", f"data.root={root}", "backbone=tiny"]) == 0
     shown = capsys.readouterr().out
     assert "SQuAD: span, judged by answer_f1" in shown
     assert "40 encoded, 0 of them cut; 40 with the whole answer inside" in shown

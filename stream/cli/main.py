@@ -1,0 +1,75 @@
+"""``task-stream``: one command, and a sub-command for each thing to do.
+
+The module of a sub-command is imported when it is called; help needs none of them.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from stream.cli.boundary import error_boundary
+from stream.cli.terminal import outlive_readers
+from stream.errors import choose
+from stream.version import installed_version
+
+PROG = "task-stream"
+
+
+class Command(NamedTuple):
+    """The module whose ``add_commands`` gives a sub-command its parser, and its line of help."""
+
+    module: str
+    help: str
+
+
+COMMANDS = {
+    "run": Command("stream.cli.run", "learn a stream of tasks; with -m, many runs (Hydra)"),
+    "tasks": Command("stream.cli.tasks", "show a task, prepare a stream, inspect a file"),
+    "predict": Command("stream.cli.predict", "answer texts with what a run has learned"),
+    "export": Command("stream.cli.export", "write one learned task as two files that stand alone"),
+    "compare": Command("analysis.__main__", "one table of runs, over seeds"),
+    "figures": Command("analysis.__main__", "figures of each run, and of several together"),
+    "report": Command("analysis.__main__", "one HTML file about all runs"),
+    "spans": Command("analysis.__main__", "scores without the adapters of some layers"),
+    "verify": Command("analysis.__main__", "prove a run again from its files"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Call one sub-command; return its exit code, 2 after a mistake of the user.
+
+    Args:
+        arguments: the command line; None takes that of this process.
+    """
+    outlive_readers()
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    with error_boundary() as status:
+        parsed = _parser(given[:1]).parse_args(given)
+        status.code = parsed.execute(parsed) or 0
+    return status.code
+
+
+def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the sub-command that is called first; of all names where none is.
+
+    Raises:
+        UserError: there is no such sub-command.
+    """
+    parser = argparse.ArgumentParser(
+        PROG, description="Learn a stream of text tasks, measure every cell, compare what was kept."
+    )
+    parser.add_argument("--version", action="version", version=f"{PROG} {installed_version()}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    if first and not first[0].startswith("-"):
+        name = choose("command", first[0], COMMANDS)
+        import_module(COMMANDS[name].module).add_commands(commands)
+    else:
+        for name, command in COMMANDS.items():
+            commands.add_parser(name, help=command.help)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

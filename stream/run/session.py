@@ -1,0 +1,49 @@
+"""A run from outside: its folder, and the display and the tracker that are open while it lasts."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from stream.config.run import RunConfig
+from stream.errors import require
+from stream.report.progress import Display
+from stream.run.runner import run_stream
+from stream.run_folder import LOCK, LOG_NAME
+
+
+def refuse_used_folder(folder: Path) -> None:
+    """Check that nothing is in a run folder but the scraps of a run killed at its start.
+
+    Raises:
+        UserError: names what is there.
+    """
+    paths = folder.iterdir() if folder.is_dir() else ()
+    used = sorted(path.name for path in paths if path.name not in (LOCK, LOG_NAME))
+    require(
+        not used,
+        f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}; choose another",
+    )
+
+
+def run_in(
+    folder: Path, config: RunConfig, console: Console, *, label: str = "", resume: bool = False
+) -> float | None:
+    """Run a stream with its display and tracker; return the average score.
+
+    Args:
+        folder: the run folder; the caller is its only writer.
+        config: the whole configuration.
+        console: where a person sees the run.
+        label: goes before every line that is shown.
+        resume: go on from the folder's last checkpoint.
+
+    Raises:
+        UserError: something asked for is not there or makes no sense.
+        TrainingDivergedError: a loss that is not finite.
+        Interrupted: a signal asked to stop.
+    """
+    if not resume:
+        refuse_used_folder(folder)
+    with Display(console, folder, label) as display, config.tracking as tracker:
+        results = run_stream(config, folder, tracker=tracker, display=display, resume=resume)
+    return results["metrics"]["average_score"]

@@ -1,0 +1,83 @@
+"""What ``pip install .`` gives: the command, its YAML files and its data, away from the clone."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+SOURCES = ("stream", "analysis", "conf", "pyproject.toml", "README.md", "LICENSE")
+SMALL = ("data.train=16", "data.test=8", "data.validation=4", "training.epochs=1")
+pytestmark = pytest.mark.skipif(
+    find_spec("setuptools") is None or find_spec("pip") is None,
+    reason="no pip and setuptools here to build with",
+)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the built packages, and nothing else of the clone."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, symlinks=True)
+        else:
+            shutil.copy(ROOT / name, source)
+    offline = ("--no-deps", "--no-build-isolation", "--no-index", "--no-compile")
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", *offline)
+    subprocess.run([*pip, "--target", str(target), str(source)], check=True)
+    return target
+
+
+@pytest.fixture
+def call(installed: Path, tmp_path: Path) -> Callable[..., str]:
+    """Call the installed command in an empty folder; return its output."""
+    environment = os.environ | {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
+
+    def called(*arguments: str, text: str = "") -> str:
+        done = subprocess.run(
+            [str(installed / "bin/task-stream"), *arguments],
+            cwd=tmp_path,
+            env=environment,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    return called
+
+
+def test_the_yaml_files_lie_in_the_package_and_nothing_lies_beside_it(installed: Path) -> None:
+    there = {str(p.relative_to(installed / "stream")) for p in installed.rglob("*.yaml")}
+    assert there == {str(path.relative_to(ROOT)) for path in ROOT.glob("conf/**/*.yaml")}
+    assert {path.name for path in (ROOT / "analysis/report/page").iterdir()} == {
+        path.name for path in (installed / "analysis/report/page").iterdir()
+    }
+    modules = {str(p.relative_to(ROOT)) for n in SOURCES[:2] for p in ROOT.glob(f"{n}/**/*.py")}
+    assert {str(p.relative_to(installed)) for p in installed.rglob("*.py")} == modules
+
+
+def test_runs_are_learned_compared_and_served(call: Callable[..., str], tmp_path: Path) -> None:
+    assert call("--version").startswith("task-stream 0.")
+    real = ("task=[sst2,rte]", *SMALL, "training.min_steps=1", "tracking=none")
+    call("run", "learner=adapter", *real, "hydra.run.dir=real")
+    call("run", "-m", "learner=adapter", "experiment=smoke", "task=[cola]", "seed=1,2")
+    found = [json.loads(path.read_text()) for path in tmp_path.rglob("results.json")]
+    assert sorted((r["backbone"], r["seed"], r["status"]) for r in found) == [
+        ("minilm", 0, "complete"),
+        ("tiny", 1, "complete"),
+        ("tiny", 2, "complete"),
+    ]
+    assert "±" in call("compare", "runs")
+    answers = call("predict", "real", "--task", "sst2", text="a fine film\na dull one\n")
+    assert set(answers.split()) <= {"positive", "negative"}
+    assert len(answers.split()) == 2
