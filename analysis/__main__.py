@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis import spans, verify
+from analysis import layer_ranges, verify
 from analysis.figures.write import TOGETHER, write_figures
 from analysis.report.plot import require_plotly
 from analysis.report.write import write_report
@@ -14,7 +14,7 @@ from analysis.runs.collect import Run, collect
 from analysis.runs.comparable import largest_comparable
 from analysis.tables.compare import comparison_csv, comparison_sheet, difference_csv
 from analysis.tables.paired import choose_method, difference_sheet
-from analysis.tables.sheet import latex, markdown, show
+from analysis.tables.text_table import latex, markdown, show
 from stream.atomic_io import write_atomic
 from stream.cli.terminal import outlive_readers
 from stream.errors import UserError, understood
@@ -34,7 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_figures(commands)
     _add_report(commands)
-    spans.add_command(commands)
+    layer_ranges.add_command(commands)
     verify.add_command(commands)
     return parser
 

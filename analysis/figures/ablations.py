@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter
 
-from analysis.figures.settings import TRAINED, Ablation, find_ablation
+from analysis.figures.one_setting import TRAINED, Ablation, find_ablation
 from analysis.figures.style import (
     COLOURS,
     MARKERS,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.report.methods import Method, Results, Value, metric, spread
+from analysis.runs.methods import Method, Results, Value, metric, spread
 from analysis.report.plot import (
     INK,
     Chart,
@@ -17,7 +17,7 @@ from analysis.report.plot import (
     numbers,
 )
 from analysis.report.plot import require_plotly as graph_objects
-from analysis.report.text import chart_text
+from analysis.text import chart_text
 from analysis.runs.collect import train_flops, train_s
 from stream.formatting import TIMES
 from stream.metrics import forgetting_by_task

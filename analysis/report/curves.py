@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from analysis.report.charts import TASKS_LEARNED, task_axis, task_names
-from analysis.report.methods import Method, Results, spread
+from analysis.runs.methods import Method, Results, spread
 from analysis.report.plot import Chart, figure, layout, line, numbers
 from analysis.report.plot import require_plotly as graph_objects
-from analysis.report.text import chart_text, visible
+from analysis.text import chart_text, visible
 from stream.metrics import probe_points
 from stream.report.plots import ORANGE
 

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.report.methods import Method, Results
+from analysis.runs.methods import Method, Results
 from analysis.report.tables import Cell, Column, Table
-from analysis.report.text import visible
+from analysis.text import visible
 from analysis.runs.comparable import num_learned, settings_of
 from stream.formatting import DASH, percent
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from analysis.figures.style import COLOURS
-from analysis.report.methods import Method
-from analysis.report.text import chart_text
+from analysis.runs.methods import Method
+from analysis.text import chart_text
 from stream.errors import UserError
 from stream.report.plots import GREY
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from analysis.report.methods import Estimate, Method, Results, Value, metric, multiple
-from analysis.report.text import visible
+from analysis.runs.methods import Estimate, Method, Results, Value, metric, multiple
+from analysis.text import visible
 from analysis.runs.collect import train_s
 from analysis.tables.compare import show_multiple, show_seconds, trained_fraction
 from analysis.tables.references import References

@@ -14,10 +14,10 @@ from markupsafe import Markup
 from analysis.report.charts import average_chart, cost_charts, forgetting_chart, growth_chart
 from analysis.report.curves import loss_chart, matrix_charts, probe_chart, scores_chart
 from analysis.report.facts import data_facts, run_table, settings_table, shared_settings, versions
-from analysis.report.methods import Method, Results, build_methods
+from analysis.runs.methods import Method, Results, build_methods
 from analysis.report.plot import MARKERS, Chart, looks, require_plotly
 from analysis.report.tables import headline_table, task_table
-from analysis.report.text import script_json, visible
+from analysis.text import script_json, visible
 from analysis.runs.collect import Run
 from analysis.runs.comparable import largest_comparable
 from stream.atomic_io import write_atomic
@@ -58,7 +58,7 @@ def render(runs: Sequence[Run], problems: Sequence[str] = ()) -> str:
     sections = _sections(methods, results)
     charts = [*matrices, *(chart for _, _, members, _ in sections for chart in members)]
     # Brings the configuration's schema along, which no other command needs.
-    from analysis.report.command import command
+    from analysis.report.rerun import command
 
     environment = Environment(
         loader=PackageLoader("analysis.report", PAGE),

@@ -11,7 +11,7 @@ from analysis.runs.collect import Run
 from analysis.runs.comparable import check_comparable, group, num_learned, repetitions
 from analysis.tables.paired import differences
 from analysis.tables.references import REFERENCE_METRICS, References
-from analysis.tables.sheet import Row, Sheet
+from analysis.tables.text_table import Row, Sheet
 from stream.formatting import DASH, TIMES, percent
 
 Results = dict[str, Any]

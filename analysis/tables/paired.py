@@ -7,7 +7,7 @@ import numpy as np
 
 from analysis.runs.collect import Run
 from analysis.runs.comparable import group, repetitions
-from analysis.tables.sheet import Row, Sheet
+from analysis.tables.text_table import Row, Sheet
 from stream.errors import UserError, unknown
 from stream.formatting import DASH, MINUS, percent
 

@@ -18,7 +18,7 @@ from analysis.__main__ import main
 from analysis.runs.collect import Run, collect
 from analysis.runs.comparable import largest_comparable, method_labels, variant_labels
 from analysis.tables.compare import comparison_sheet
-from analysis.tables.sheet import Row, Sheet, latex, markdown, rich_table, show
+from analysis.tables.text_table import Row, Sheet, latex, markdown, rich_table, show
 from stream.formatting import DASH, MINUS, TIMES
 from tests.analysis.made_runs import MATRIX, METRICS, ORDER, results_of, write
 
@@ -266,7 +266,7 @@ def test_narrow_screens_get_the_table_in_two_parts_with_nothing_cut(
 ) -> None:
     screen = io.StringIO()
     console = Console(file=screen, width=width, force_terminal=True, color_system=None)
-    monkeypatch.setattr("analysis.tables.sheet.Console", lambda: console)
+    monkeypatch.setattr("analysis.tables.text_table.Console", lambda: console)
     show(sheet_of(*(results_of(seed=seed) for seed in range(3))))
     text = screen.getvalue()
     assert text.count("generated data") == (2 if width == 80 else 1)
@@ -395,6 +395,6 @@ def test_a_command_without_a_list_of_runs_ends_in_one_line_and_2(
 def test_what_a_command_returns_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analysis.spans.remove_spans", lambda arguments: [str(arguments.run), "x"])
+    monkeypatch.setattr("analysis.layer_ranges.remove_spans", lambda arguments: [str(arguments.run), "x"])
     assert main(["spans", str(tmp_path), "task=cola"]) == 0
     assert capsys.readouterr().out == f"{tmp_path}\nx\n"

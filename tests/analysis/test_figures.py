@@ -18,7 +18,7 @@ from analysis.figures.ablations import (
     tradeoff,
 )
 from analysis.figures.along_stream import cost, forgetting, growth, stability
-from analysis.figures.settings import find_ablation
+from analysis.figures.one_setting import find_ablation
 from analysis.figures.style import COLOURS, NothingToDrawError, looks, methods_of
 from analysis.figures.write import TOGETHER, average, matrices
 from analysis.runs.collect import Run

@@ -14,12 +14,12 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.report.charts import cost_charts, forgetting_chart, growth_chart
-from analysis.report.command import command, overrides
+from analysis.report.rerun import command, overrides
 from analysis.report.curves import loss_chart, matrix_charts, probe_chart
 from analysis.report.facts import run_table, settings_table
-from analysis.report.methods import build_methods
+from analysis.runs.methods import build_methods
 from analysis.report.tables import headline_table, task_table
-from analysis.report.text import chart_text, script_json, visible
+from analysis.text import chart_text, script_json, visible
 from analysis.report.write import render
 from analysis.runs.collect import Run
 from stream.config.compose import compose_run

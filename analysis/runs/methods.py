@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.report.text import visible
+from analysis.text import visible
 from analysis.runs.collect import Run
 from analysis.runs.comparable import group, num_learned, repetitions, variant_labels
 from stream.formatting import DASH
