@@ -1,206 +1,29 @@
-"""The command line of analysis: python -m analysis compare|figures|report|spans|verify."""
+"""The command line of analysis: python -m analysis compare|figures|report|layer-ranges|verify."""
 
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-from analysis import layer_ranges, verify
-from analysis.figures.write import TOGETHER, write_figures
-from analysis.report.plot import require_plotly
-from analysis.report.write import write_report
-from analysis.runs.collect import Run, collect
-from analysis.runs.comparable import largest_comparable
-from analysis.tables.compare import comparison_csv, comparison_sheet, difference_csv
-from analysis.tables.paired import choose_method, difference_sheet
-from analysis.tables.text_table import latex, markdown, show
-from stream.atomic_io import write_atomic
+from analysis.commands import add_commands, complain
 from stream.cli.terminal import outlive_readers
-from stream.errors import UserError, understood
+from stream.errors import UserError
 
-SOME_LEFT_OUT, USAGE_ERROR = 1, 2
-EPILOG = """exit code: 0 all runs are reported; 1 some are left out or broken, each is named in a
-line on standard error, the rest is reported; 2 nothing could be reported"""
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The commands and their options; each sets ``execute``, which `main` calls."""
-    parser = argparse.ArgumentParser(
-        prog="python -m analysis",
-        description="Read run folders: compare runs in a table, draw their figures, report them.",
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_compare(commands)
-    _add_figures(commands)
-    _add_report(commands)
-    layer_ranges.add_command(commands)
-    verify.add_command(commands)
-    return parser
-
-
-def _add_compare(commands: Any) -> None:
-    compare = commands.add_parser(
-        "compare",
-        help="one table of runs, with mean and deviation over seeds",
-        description="Print one table of runs of one stream: scores, what was lost, what it cost. "
-        "Runs of the same learner and settings with several seeds get a line of mean and sample "
-        "deviation. Complete joint and independent runs among them are references: the other runs "
-        "of their seed and backbone get the gap to them. Of runs of several streams, orders or "
-        "data the largest group is compared (of equal ones the first), each other run is named.",
-        epilog=EPILOG,
-    )
-    for name, what in (
-        ("csv", "also write the runs as CSV, as fractions"),
-        ("markdown", "also write the table as Markdown"),
-        ("latex", "also write the table as LaTeX (booktabs)"),
-    ):
-        compare.add_argument(f"--{name}", type=Path, metavar="FILE", help=what)
-    compare.add_argument(
-        "--against",
-        metavar="METHOD",
-        help="a learner, or a method as it stands in the table: also its differences from all "
-        "others, paired by seed, with 95%% bootstrap intervals over the seeds; with --csv in "
-        "FILE.differences.csv",
-    )
-    compare.set_defaults(execute=compare_runs)
-    _add_runs(compare)
-
-
-def _add_figures(commands: Any) -> None:
-    figures = commands.add_parser(
-        "figures",
-        help="figures of each run, and of several runs together",
-        description="Write PNG, SVG and PDF: for each run its matrix, scores and parameters, for "
-        "runs of one stream what they show together. Figures without anything to show are named.",
-        epilog=EPILOG,
-    )
-    figures.add_argument(
-        "--out", type=Path, metavar="DIR", required=True, help="folder to write to"
-    )
-    figures.add_argument(
-        "--only",
-        metavar="NAME[,NAME]",
-        help=f"only these of: runs (those of each run), {', '.join(TOGETHER)}",
-    )
-    figures.add_argument(
-        "--x",
-        metavar="SETTING",
-        help="draw the score of every task against a setting that differs (learner.size, "
-        "learner.init_std, ...), against trained_parameters or by method; only that figure, "
-        "unless --only names others",
-    )
-    figures.set_defaults(execute=draw_runs)
-    _add_runs(figures)
-
-
-def _add_report(commands: Any) -> None:
-    report = commands.add_parser(
-        "report",
-        help="one HTML file about all runs, readable without a network",
-        description="Write one HTML file: numbers over seeds, matrices with a slider, scores over "
-        "the stream, forgetting, growth, cost, learning curves, tasks, data, settings. Of runs of "
-        "several streams the largest group is reported, each other run is named.",
-        epilog=EPILOG,
-    )
-    report.add_argument(
-        "--out", type=Path, metavar="FILE.html", required=True, help="file to write"
-    )
-    report.set_defaults(execute=report_runs)
-    _add_runs(report)
-
-
-def _add_runs(command: Any) -> None:
-    what = "a run folder, or a folder that is searched for runs"
-    command.add_argument("runs", type=Path, nargs="+", metavar="RUN", help=what)
-
-
-def complain(message: str) -> None:
-    """Write one line to standard error."""
-    print(f"analysis: {message}", file=sys.stderr)
-
-
-def load_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
-    """Load runs, naming what is broken; return them, and a line for each that is.
-
-    Raises:
-        UserError: there is no usable run.
-    """
-    runs, problems = collect(paths)
-    for problem in problems:
-        complain(problem)
-    if not runs:
-        raise UserError("no usable run")
-    return runs, problems
-
-
-def compare_runs(arguments: argparse.Namespace) -> int:
-    """Print the table; write what is wanted; return the exit code."""
-    runs, problems = load_runs(arguments.runs)
-    runs, left_out = largest_comparable(runs)
-    for line in left_out:
-        complain(line)
-    sheets = [comparison_sheet(runs)]
-    if arguments.against is not None:
-        sheets.append(difference_sheet(runs, arguments.against))
-    for sheet in sheets:
-        show(sheet)
-    if arguments.csv is not None:
-        write_text(arguments.csv, comparison_csv(runs))
-        if arguments.against is not None:
-            target = arguments.csv.with_name(f"{arguments.csv.stem}.differences.csv")
-            write_text(target, difference_csv(runs, choose_method(runs, arguments.against)))
-    if arguments.markdown is not None:
-        write_text(arguments.markdown, "\n".join(map(markdown, sheets)))
-    if arguments.latex is not None:
-        write_text(arguments.latex, "\n".join(map(latex, sheets)))
-    return SOME_LEFT_OUT if problems or left_out else 0
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all, and the folders that it needs."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text.encode())
-
-
-def draw_runs(arguments: argparse.Namespace) -> int:
-    """Write the figures and name them; return the exit code."""
-    runs, problems = load_runs(arguments.runs)
-    only = arguments.only.split(",") if arguments.only else []
-    drawn = write_figures(runs, arguments.out, only=only, setting=arguments.x)
-    for line in [*drawn.notes, *drawn.left_out]:
-        complain(line)
-    if drawn.paths:
-        print("\n".join(map(str, drawn.paths)))
-    else:
-        raise UserError("nothing to draw")
-    return SOME_LEFT_OUT if problems or drawn.left_out else 0
-
-
-def report_runs(arguments: argparse.Namespace) -> int:
-    """Write the report and name it; return the exit code."""
-    require_plotly()
-    runs, problems = load_runs(arguments.runs)
-    left_out = write_report(runs, problems, arguments.out)
-    for line in left_out:
-        complain(line)
-    print(arguments.out)
-    return SOME_LEFT_OUT if problems or left_out else 0
+USAGE_ERROR = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code, 2 after a mistake of the user."""
-    arguments = build_parser().parse_args(argv)
+    parser = argparse.ArgumentParser(
+        prog="python -m analysis",
+        description="Read run folders: compare runs in a table, draw their figures, report them.",
+    )
+    add_commands(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
+    arguments = parser.parse_args(argv)
     try:
-        with understood("these runs"):
-            done = arguments.execute(arguments)
-    except (UserError, OSError) as error:
+        return arguments.execute(arguments)
+    except UserError as error:
         complain(" ".join(str(error).split()))
         return USAGE_ERROR
-    if isinstance(done, int):
-        return done
-    print("\n".join(done))  # of a command that returns what there is to say
-    return 0
 
 
 if __name__ == "__main__":

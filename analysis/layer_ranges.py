@@ -4,36 +4,32 @@ Serves a run again, so it needs torch, as `analysis.verify` does; the other comm
 """
 
 import argparse
-from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
-
 from stream.errors import require
 from stream.formatting import percent
-from stream.report.plots import new_figure, plain, save, stream_name
+from stream.record.run_record import RunRecord
 
 if TYPE_CHECKING:
     from stream.run.layer_ablation import SpanScores
 
+NAME = "layer_ranges"  # of the files
 EPILOG = """For example:
 
   python run_stream.py learner=adapter 'task=[mnli_matched,cola]'
-  python -m analysis spans RUN task=mnli_matched,cola
+  python -m analysis layer-ranges RUN task=mnli_matched,cola
 """
 
 
 def add_command(commands: Any) -> None:
-    """Add ``spans`` to the command line of analysis."""
+    """Add ``layer-ranges`` and its older name ``spans`` to the sub-commands of a parser."""
     command = commands.add_parser(
-        "spans",
-        help="scores without the trained adapters of every span of layers",
-        description="Take trained adapters out of every contiguous span of layers, without "
+        "layer-ranges",
+        aliases=["spans"],
+        help="scores without the trained adapters of every range of layers",
+        description="Take trained adapters out of every contiguous range of layers, without "
         "learning again, and draw the scores as first layer x last layer. Needs torch.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -45,30 +41,36 @@ def add_command(commands: Any) -> None:
     command.add_argument(
         "--out", type=Path, metavar="DIR", help="folder to write to (default: RUN/figures)"
     )
-    command.set_defaults(execute=remove_spans)
+    command.set_defaults(execute=remove_layer_ranges)
 
 
-def remove_spans(arguments: argparse.Namespace) -> list[str]:
-    """Measure and draw; return the files written and what was found, a line each.
+def remove_layer_ranges(arguments: argparse.Namespace) -> int:
+    """Measure, draw, and print the files written and what was found; return the exit code.
 
     Raises:
         UserError: no such run, task or weights.
     """
+    from analysis.figures.layer_ranges import layer_range_figure
     from stream.atomic_io import write_json
+    from stream.report.plots import save
     from stream.run.layer_ablation import span_scores
     from stream.run.load import reopen
 
     key, _, names = arguments.tasks.partition("=")
     require(key == "task" and bool(names), f"expected task=NAME, got {arguments.tasks!r}")
+    record = RunRecord.read(arguments.run)
     run = reopen(arguments.run, names.split(","), arguments.device)
     found = [span_scores(run, task, arguments.split) for task in run.tasks]
-    titles = dict(zip(run.results["order"], run.results["titles"], strict=True))
     folder = arguments.out or arguments.run / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "spans.json", {scores.task: _as_json(scores) for scores in found})
-    figure = span_figure(run.results, [titles[scores.task] for scores in found], found)
-    written = [folder / "spans.json", *save(figure, folder, "spans")]
-    return [*map(str, written), *(_sentence(titles[scores.task], scores) for scores in found)]
+    write_json(folder / f"{NAME}.json", {scores.task: _as_json(scores) for scores in found})
+    print(folder / f"{NAME}.json")
+    for path in save(layer_range_figure(record, found), folder, NAME):
+        print(path)
+    titles = dict(zip(record.order, record.titles, strict=True))
+    for scores in found:
+        print(_sentence(titles[scores.task], scores))
+    return 0
 
 
 def _sentence(title: str, scores: "SpanScores") -> str:
@@ -83,52 +85,11 @@ def _sentence(title: str, scores: "SpanScores") -> str:
 
 
 def _as_json(scores: "SpanScores") -> dict[str, Any]:
-    """Return scores as JSON values, null where there is no span."""
-    spans = [[None if isnan(s) else s for s in row] for row in scores.spans.tolist()]
+    """Return scores as JSON values, null where a range would end before it begins."""
+    ranges = [[None if isnan(s) else s for s in row] for row in scores.spans.tolist()]
     return {
         "split": scores.split,
         "full": scores.full,
         "majority": scores.majority,
-        "without_first_to_last": spans,
+        "without_first_to_last": ranges,
     }
-
-
-def span_figure(
-    results: dict[str, Any], titles: Sequence[str], found: "Sequence[SpanScores]"
-) -> Figure:
-    """Draw one heat map a task: first removed layer down, last removed layer across."""
-    layers = len(found[0].spans)
-    size = max(0.5 * layers, 3.0)  # inches
-    heading = (
-        f"{plain(results['learner'])} on {stream_name(results)}, {plain(results['backbone'])}, "
-        f"seed {results['seed']}, {found[0].split} scores\n"
-        "trained adapters removed from a span of layers, nothing learned again"
-    )
-    figure = new_figure((size + 2.2) * len(found), size + 2.2, heading)
-    panels = figure.subplots(1, len(found), squeeze=False)[0]
-    for axes, title, scores in zip(panels, titles, found, strict=True):
-        _draw(figure, axes, plain(title), scores)
-    return figure
-
-
-def _draw(figure: Figure, axes: Axes, title: str, scores: "SpanScores") -> None:
-    """Draw one task's spans, with the majority line in the colour bar."""
-    low = min(float(np.nanmin(scores.spans)), scores.majority)
-    high = max(float(np.nanmax(scores.spans)), scores.full)
-    mesh = axes.imshow(scores.spans, vmin=low, vmax=max(high, low + 1e-3), aspect="auto")
-    middle = (low + high) / 2
-    for first, row in enumerate(scores.spans):
-        for last in range(first, len(row)):
-            colour = "white" if row[last] < middle else "black"
-            label = percent(row[last])
-            axes.text(last, first, label, ha="center", va="center", color=colour, size=8)
-    numbers = range(len(scores.spans))
-    axes.set_xticks(numbers)
-    axes.set_yticks(numbers)
-    axes.set(xlabel="last removed layer", ylabel="first removed layer")
-    note = f"all adapters {percent(scores.full)}, majority {percent(scores.majority)}"
-    axes.set_title(f"{title}\n{note}", loc="left", size=10)
-    bar = figure.colorbar(mesh, ax=axes, shrink=0.85)
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda s, _: percent(s, 0)))
-    bar.ax.axhline(scores.majority, color="#D55E00", lw=3)
-    bar.set_label("score (%); orange: always the most frequent label")

@@ -1,91 +1,61 @@
-"""The command line that runs a method again, rebuilt from the configuration in results.json.
+"""The command lines that run a method again.
 
-Settings of the learner and of the data are all named, since their defaults may change; the others
-only where they are not the default. What changes no score (device, tracker, cache) is left out.
+They are the overrides that its records hold. A record from before these were kept gives its
+configuration instead, each setting that can change a score by name.
 """
 
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
-from analysis.runs.collect import Run
-from stream.config.run import (
-    BackboneConfig,
-    EvaluationConfig,
-    Limits,
-    ProbeConfig,
-    RunConfig,
-    TrainingConfig,
-)
+from analysis.runs.collect import RecordedRun
+from stream.record.run_record import RunRecord
 
-SECTIONS = {
-    "limits": Limits,
-    "training": TrainingConfig,
-    "evaluation": EvaluationConfig,
-    "probe": ProbeConfig,
-}
+SECTIONS = ("learner", "data", "limits", "training", "evaluation", "probe")
 PLAIN = ("order", "order_seed", "leaks", "count_flops")
-DEFAULT_STREAM = "houlsby26"
-DEFAULTS = {
-    field.name: field.default
-    for field in RunConfig.__dataclass_fields__.values()
-    if field.name in PLAIN
-}
 RESERVED = ("null", "true", "false", "nan", "inf")
 SAFE = re.compile(r"[\w./:+@-]*[A-Za-z_./][\w./:+@-]*")  # text that Hydra reads as it stands
 
 
-def command(runs: Sequence[Run]) -> str:
-    """Return the shell command that repeats these runs of one method, all their seeds."""
-    results = runs[0].results
-    seeds = list(dict.fromkeys(str(run.results["seed"]) for run in runs))
-    words = ["python", "run_stream.py", *(["-m"] if len(seeds) > 1 else [])]
-    words += [*overrides(results), f"seed={','.join(seeds)}"]
-    return " ".join(map(shlex.quote, words))
+def commands(runs: Sequence[RecordedRun]) -> list[str]:
+    """Return the shell commands that repeat the runs of one method: one if only seeds differ."""
+    seeds: dict[tuple[str, ...], list[str]] = {}
+    for run in runs:
+        given = run.record.overrides
+        words = list(configured(run.record)) if given is None else given
+        others = tuple(word for word in words if not word.startswith("seed="))
+        found, seed = seeds.setdefault(others, []), str(run.record.seed)
+        if seed not in found:
+            found.append(seed)
+    return [_command(words, found) for words, found in seeds.items()]
 
 
-def overrides(results: dict[str, Any]) -> list[str]:
-    """Return the overrides of one run, without its seed."""
-    config = results["config"]
-    data = _section(config, "data")
-    words = [f"learner={_value(results['learner'])}"]
-    words += [f"learner.{name}={_value(v)}" for name, v in _section(config, "learner").items()]
-    words += [f"data={_value(results['source'])}"]
-    words += [f"data.{name}={_value(v)}" for name, v in data.items() if name != "source"]
-    words += [*_backbone(results, _section(config, "backbone")), *_tasks(results)]
-    for name, schema in SECTIONS.items():
-        words += _changed(f"{name}.", _section(config, name), asdict(schema()))
-    return [*words, *_changed("", {k: config[k] for k in PLAIN if k in config}, DEFAULTS)]
+def _command(words: Sequence[str], seeds: Sequence[str]) -> str:
+    multirun = ["-m"] if len(seeds) > 1 else []
+    line = ["python", "run_stream.py", *multirun, *words, f"seed={','.join(seeds)}"]
+    return " ".join(map(shlex.quote, line))
 
 
-def _section(config: dict[str, Any], name: str) -> dict[str, Any]:
-    values = config.get(name)
-    return values if isinstance(values, dict) else {}
-
-
-def _backbone(results: dict[str, Any], values: dict[str, Any]) -> Iterator[str]:
-    yield f"backbone={_value(results['backbone'])}"
-    if values.get("origin") == "folder":
-        yield f"backbone.location={_value(values.get('location'))}"
-    defaults = {name: getattr(BackboneConfig, name) for name in ("pooling", "max_length")}
-    yield from _changed("backbone.", {k: values[k] for k in defaults if k in values}, defaults)
-
-
-def _tasks(results: dict[str, Any]) -> Iterator[str]:
-    """Name the stream where it is not the default, or the tasks that were chosen."""
-    if results["stream"] == "custom":
-        chosen = results["config"].get("task") or results["order"]  # in the order of choice
-        yield f"task={_value(list(chosen))}"
-    elif results["stream"] != DEFAULT_STREAM:
-        yield f"stream={_value(results['stream'])}"
-
-
-def _changed(prefix: str, values: dict[str, Any], defaults: dict[str, Any]) -> Iterator[str]:
-    for name, value in values.items():
-        if name not in defaults or value != defaults[name]:
-            yield f"{prefix}{name}={_value(value)}"
+def configured(record: RunRecord) -> Iterator[str]:
+    """Yield the overrides that compose to a record's configuration, without its seed."""
+    config = record.config
+    yield f"learner={_value(record.learner)}"
+    yield f"data={_value(record.source)}"
+    yield f"backbone={_value(record.backbone)}"
+    if record.stream == "custom":
+        yield f"task={_value(list(config.get('task') or record.order))}"  # in the order of choice
+    else:
+        yield f"stream={_value(record.stream)}"
+    sections = {name: dict(config.get(name) or {}) for name in (*SECTIONS, "backbone")}
+    sections["data"].pop("source", None)
+    chosen = ("pooling", "max_length", *["location"] * (record.backbone == "folder"))
+    backbone = sections["backbone"]
+    sections["backbone"] = {name: backbone[name] for name in chosen if name in backbone}
+    sections[""] = {name: config[name] for name in PLAIN if name in config}
+    for section, values in sections.items():
+        for name, value in values.items():
+            yield f"{section}.{name}={_value(value)}".removeprefix(".")
 
 
 def _value(value: Any) -> str:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.runs.collect import load
+import msgspec
+
+from stream.record.run_record import RunRecord
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class Records:
     def of(cls, folder: Path) -> "Records":
         """Read every record."""
         files = sorted(folder.glob("*/*/results.json"))
-        return cls(folder, {str(file.parent.relative_to(folder)): load(file) for file in files})
+        loaded = {file: msgspec.to_builtins(RunRecord.read(file)) for file in files}
+        return cls(folder, {str(f.parent.relative_to(folder)): run for f, run in loaded.items()})
 
     def seeds(self, group: str, learner: str) -> list[dict[str, Any]]:
         """Return a learner's runs, a seed each."""

@@ -15,11 +15,12 @@ from statistics import mean
 
 from analysis.figures.write import TOGETHER
 from analysis.report.write import write_report
-from analysis.runs.collect import Run
+from analysis.runs.collect import RecordedRun
 from benchmarks.paper.paper_claims import GLUE, GLUE_CLASSES, LARGE, PAPER
 from benchmarks.paper.plan import SIZES, TRIED_ON_CPU, TRIED_ON_MPNET, jobs
 from benchmarks.paper.records import Records, identical_of, last_row
 from benchmarks.tables import spread, table
+from stream.record.run_record import RunRecord
 from stream.report.plots import save
 
 ORDER = (
@@ -223,7 +224,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_intermixed_args(arguments)
     records = Records.of(given.results)
     names = [f"given/{learner}-s{seed}" for learner in ORDER for seed in (1, 2, 3)]
-    shown = [Run(given.results / n, records.runs[n]) for n in names if n in records.runs]
+    folders = [given.results / n for n in names if n in records.runs]
+    shown = [RecordedRun(folder, RunRecord.read(folder)) for folder in folders]
     drawn = [run for run in shown if run.path.name.partition("-")[0] in DRAWN]
     for name in FIGURES:
         save(TOGETHER[name](drawn), given.out, name, ("png",))
