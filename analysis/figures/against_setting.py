@@ -50,7 +50,7 @@ def against_setting(runs: Sequence[RecordedRun], setting: str) -> tuple[Figure, 
         if task + num_columns >= num_tasks:
             axes.set_xlabel(found.axis_label)
         axes.set_title(name, loc="left", fontsize=10)
-        axes.set_ylabel(f"{metric.replace('_', ' ')} (%)")
+        axes.set_ylabel(f"{plain(metric.replace('_', ' '))} (%)")
     for axes in panels[num_tasks:]:
         axes.set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()

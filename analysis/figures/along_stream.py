@@ -114,7 +114,7 @@ def growth(runs: Sequence[RecordedRun]) -> Figure:
 def cost(runs: Sequence[RecordedRun]) -> Figure:
     """Average score at the end against seconds of learning, and operations where counted."""
     methods = complete_methods(runs)
-    devices = ", ".join(sorted({run.record.device for run in runs}))
+    devices = plain(", ".join(sorted({run.record.device for run in runs})))
     panels: list[tuple[Value, str]] = [(train_s, f"seconds of learning, whole stream ({devices})")]
     if any(train_flops(run.record) for method in methods for run in method.counted):
         panels.append((train_flops, "floating-point operations of learning, whole stream"))

@@ -65,11 +65,7 @@ def _draw_method(
         axes.annotate(note, (position, values.max()), fontsize=8, **offset)
     for (kind, score), shift in zip(scores, _shifts(len(scores)), strict=True):
         look = look_of(kinds.index(kind))
-        style: dict[str, Any] = {
-            "color": look.colour,
-            "marker": look.marker.matplotlib,
-            "label": kind,
-        }
+        style: dict[str, Any] = {"color": look.colour, "marker": look.marker.matplotlib}
         axes.plot(position + shift, score, ms=7, ls="none", alpha=0.85, label=kind, **style)
 
 

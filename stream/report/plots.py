@@ -75,7 +75,7 @@ def new_figure(width: float, height: float, heading: str) -> Figure:
 def column_names(record: RunRecord) -> list[str]:
     """The display names, with the metric of each task where it is not accuracy."""
     pairs = zip(display_names(record), record.metric_names, strict=True)
-    return [n if m == "accuracy" else f"{n} ({m.replace('_', ' ')})" for n, m in pairs]
+    return [n if m == "accuracy" else f"{n} ({plain(m.replace('_', ' '))})" for n, m in pairs]
 
 
 def draw_matrix(axes: Axes, scores: np.ndarray, record: RunRecord) -> QuadMesh:
