@@ -45,8 +45,9 @@ def find(path: Path) -> list[Path]:
     """The results.json files at or below a path, sorted; none inside another run's folder."""
     if path.is_file():
         return [path]
-    found: list[Path] = []
+    found, folders = list[Path](), set[Path]()
     for file in sorted(path.rglob(FILE_NAME), key=lambda file: (len(file.parts), file)):
-        if not any(file.is_relative_to(run.parent) for run in found):
+        if folders.isdisjoint(file.parents):
             found.append(file)
+            folders.add(file.parent)
     return sorted(found)

@@ -48,17 +48,15 @@ def method_labels(runs: Sequence[RecordedRun], ignore: Collection[str] = ()) -> 
         ignore: dotted settings that make no difference here, such as ``learner.size``.
     """
     settings = [settings_of(run.record) for run in runs]
-    labels = []
-    for run, own in zip(runs, settings, strict=True):
-        peers = _peers(run, runs, settings)
-        different = {
-            key: own.get(key)
-            for key in sorted({key for peer in peers for key in peer} - set(ignore))
-            for others in [peers if key.startswith("learner.") else settings]
-            if any(other.get(key) != own.get(key) for other in others)
-        }
-        labels.append(_label(run, different))
-    return labels
+    varied: dict[str, list[str]] = {}
+    for learner, peers in _by_learner(runs, settings).items():
+        keys = sorted({key for peer in peers for key in peer} - set(ignore))
+        against = {key: peers if key.startswith("learner.") else settings for key in keys}
+        varied[learner] = [k for k in keys if len({one.get(k) for one in against[k]}) > 1]
+    return [
+        _label(run, {key: own.get(key) for key in varied[run.record.learner]})
+        for run, own in zip(runs, settings, strict=True)
+    ]
 
 
 def variant_labels(runs: Sequence[RecordedRun]) -> list[str]:
@@ -67,24 +65,26 @@ def variant_labels(runs: Sequence[RecordedRun]) -> list[str]:
     Shorter than `method_labels` where each run changes one setting of many.
     """
     settings = [settings_of(run.record) for run in runs]
+    usual: dict[str, dict[str, str | None]] = {}
+    for learner, peers in _by_learner(runs, settings).items():
+        keys = sorted({key for peer in peers for key in peer})
+        counts = {key: Counter(peer.get(key) for peer in peers) for key in keys}
+        usual[learner] = {key: found.most_common(1)[0][0] for key, found in counts.items()}
     labels = []
     for run, own in zip(runs, settings, strict=True):
-        peers = _peers(run, runs, settings)
-        usual = {
-            key: Counter(peer.get(key) for peer in peers).most_common(1)[0][0]
-            for key in sorted({key for peer in peers for key in peer})
-        }
-        different = {key: own.get(key) for key, value in usual.items() if own.get(key) != value}
-        labels.append(_label(run, different))
+        items = usual[run.record.learner].items()
+        labels.append(_label(run, {k: own.get(k) for k, value in items if own.get(k) != value}))
     return labels
 
 
-def _peers(
-    run: RecordedRun, runs: Sequence[RecordedRun], settings: Sequence[dict[str, str]]
-) -> list[dict[str, str]]:
-    """The settings of the runs with the same learner as ``run``."""
-    learner = run.record.learner
-    return [own for other, own in zip(runs, settings, strict=True) if other.record.learner == learner]
+def _by_learner(
+    runs: Sequence[RecordedRun], settings: Sequence[dict[str, str]]
+) -> dict[str, list[dict[str, str]]]:
+    """The settings of all runs of each learner."""
+    found: defaultdict[str, list[dict[str, str]]] = defaultdict(list)
+    for run, own in zip(runs, settings, strict=True):
+        found[run.record.learner].append(own)
+    return found
 
 
 def _label(run: RecordedRun, settings: dict[str, str | None]) -> str:
