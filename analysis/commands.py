@@ -6,16 +6,16 @@ arguments, returns the exit code and raises `UserError` in one line.
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from analysis import layer_ranges, verify
+from analysis.errors import in_one_line
 from analysis.runs.collect import RecordedRun, collect
 from analysis.runs.comparable import largest_comparable
 from stream.atomic_io import write_atomic
-from stream.errors import UserError, understood
+from stream.errors import UserError
 
 SOME_LEFT_OUT = 1
 EPILOG = """exit code: 0 all runs are reported; 1 some are left out or broken, each is named in a
@@ -106,16 +106,6 @@ def _add_report(subparsers: Any) -> None:
 def _add_runs(command: Any) -> None:
     what = "a run folder, or a folder that is searched for runs"
     command.add_argument("runs", type=Path, nargs="+", metavar="RUN", help=what)
-
-
-@contextmanager
-def in_one_line() -> Iterator[None]:
-    """Turn what runs and disks can do wrong inside the block into a `UserError` of one line."""
-    try:
-        with understood("these runs"):
-            yield
-    except OSError as error:
-        raise UserError(" ".join(str(error).split())) from error
 
 
 def complain(message: str) -> None:

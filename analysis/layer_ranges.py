@@ -8,6 +8,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.errors import in_one_line
 from stream.errors import require
 from stream.formatting import percent
 from stream.record.run_record import RunRecord
@@ -44,6 +45,7 @@ def add_command(commands: Any) -> None:
     command.set_defaults(execute=remove_layer_ranges)
 
 
+@in_one_line()
 def remove_layer_ranges(arguments: argparse.Namespace) -> int:
     """Measure, draw, and print the files written and what was found; return the exit code.
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from analysis.errors import in_one_line
 from stream.formatting import count, visible
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def add_command(commands: Any) -> None:
     command.set_defaults(execute=verify_run)
 
 
+@in_one_line()
 def verify_run(arguments: argparse.Namespace) -> int:
     """Print the checks as a table; return the exit code.
 

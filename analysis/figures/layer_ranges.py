@@ -43,7 +43,7 @@ def _draw(figure: Figure, axes: Axes, title: str, scores: "SpanScores") -> None:
         scores: of the task.
     """
     low = min(float(np.nanmin(scores.spans)), scores.majority)
-    high = max(float(np.nanmax(scores.spans)), scores.full)
+    high = max(float(np.nanmax(scores.spans)), scores.full, scores.majority)
     mesh = axes.imshow(scores.spans, vmin=low, vmax=max(high, low + 1e-3), aspect="auto")
     middle = (low + high) / 2
     for first, row in enumerate(scores.spans):

@@ -419,6 +419,24 @@ def test_analysis_loads_without_torch_transformers_or_hydra() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("command", ["compare", "figures", "report", "layer-ranges"])
+def test_whatever_goes_wrong_in_a_command_is_one_line_and_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """A file where a folder is needed, and a record of a run that left no weights."""
+    record = record_of(config={"learner": {"lr": 1}, "task": 3})
+    folder = write(tmp_path / "run", record)
+    (tmp_path / "taken").write_text("a file where a folder is needed")
+    options = {
+        "compare": ["--csv", str(tmp_path / "taken" / "x.csv")],
+        "figures": ["--out", str(tmp_path / "taken"), "--only", "average"],
+        "report": ["--out", str(tmp_path / "taken" / "x.html")],
+        "layer-ranges": ["task=cola"],
+    }[command]
+    assert main([command, str(folder), *options]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 @pytest.mark.parametrize("name", ["layer-ranges", "spans"])
 def test_a_command_without_a_list_of_runs_ends_in_one_line_and_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
