@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from stream.formatting import count
+from analysis.errors import in_one_line
+from stream.formatting import count, visible
 
 if TYPE_CHECKING:
     from stream.run.verify import Check
 
 DIFFERENT = 1
-CELL = 120
+CELL = 120  # characters of a cell
 
 
 def add_command(commands: Any) -> None:
@@ -37,6 +38,7 @@ def add_command(commands: Any) -> None:
     command.set_defaults(execute=verify_run)
 
 
+@in_one_line()
 def verify_run(arguments: argparse.Namespace) -> int:
     """Print the checks as a table; return the exit code.
 
@@ -63,11 +65,5 @@ def check_table(checks: "list[Check]") -> Table:
     for check in checks:
         row = (check.what, check.expected, check.found, "ok" if check.ok else "DIFFERENT")
         style = "" if check.ok else "bold red"
-        table.add_row(*(Text(_visible(cell), style=style) for cell in row))
+        table.add_row(*(Text(visible(cell, CELL), style=style) for cell in row))
     return table
-
-
-def _visible(text: str) -> str:
-    """Return text without control and bidirectional characters, cut to what a cell can hold."""
-    shown = "".join(letter if letter.isprintable() else "\\" + hex(ord(letter)) for letter in text)
-    return shown if len(shown) <= CELL else shown[:CELL] + "…"

@@ -1,8 +1,13 @@
 """How numbers and names are written in everything that people read."""
 
 import math
+import unicodedata
 
 DASH, MINUS, TIMES = "\u2013", "\u2212", "\u00d7"
+
+# Control, format (bidirectional overrides too), lone surrogates, private and unassigned
+# characters, line and paragraph separators: none of them shows what it does.
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def percent(score: float | None, digits: int = 1) -> str:
@@ -24,3 +29,16 @@ def count(number: int, what: str) -> str:
 def data_label(source: str) -> str:
     """Return how the source of the data is named; generated data in capitals."""
     return "GENERATED data" if source == "generated" else f"data from {source}"
+
+
+def visible(text: object, limit: int = 200) -> str:
+    r"""Return text with every unseen character as its escape, cut to ``limit`` characters.
+
+    >>> visible("a\u202eb")
+    'a\\u202eb'
+    """
+    shown = "".join(
+        repr(letter)[1:-1] if unicodedata.category(letter) in HIDDEN else letter
+        for letter in str(text)[: limit + 1]
+    )
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"

@@ -1,43 +1,44 @@
-"""Figures of methods along one stream: what was lost, stored and spent, and the stability gap.
+"""Figures of methods along one stream: what was reached, lost, stored and spent.
 
 T is the number of tasks.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter
 
 from analysis.figures.style import (
-    Method,
     NothingToDrawError,
     complete_methods,
     heading,
     label_log_axis,
     legend_label,
-    mean_and_sd,
-    methods_of,
+    line_style,
+    mark_style,
     num_seeds,
     seeds_note,
     show_percent,
     tidy,
 )
-from analysis.runs.collect import Run, train_flops, train_s
-from stream.formatting import TIMES, count, percent
-from stream.metrics import forgetting_by_task, minimum_score, probe_points
-from stream.report.plots import BLUE, GREY, display_names, new_figure, plain, score_matrix
+from analysis.runs.collect import RecordedRun
+from analysis.runs.methods import Method, build_methods, mean_and_sd
+from analysis.runs.values import Value, metric, train_flops, train_s
+from stream.formatting import DASH, TIMES, count, percent
+from stream.metrics import forgetting_by_task
+from stream.report.plots import GREY, display_names, new_figure, plain, running_average
 
 
-def forgetting(runs: Sequence[Run]) -> Figure:
+def forgetting(runs: Sequence[RecordedRun]) -> Figure:
     """What each task lost since its best score (Chaudhry et al. 2018, eq. 3), methods side by side.
 
-    The last task is learned last and can have lost nothing: it is left out.
+    The last task is learned last and can have lost nothing: it is left out. A partial run shows
+    the tasks that it has learned.
     """
-    methods = complete_methods(runs)
-    names = display_names(runs[0].results)[:-1]
+    methods = build_methods(runs)
+    names = display_names(runs[0].record)[:-1]
     if not names:
         raise NothingToDrawError("a stream of one task forgets nothing")
     below = 0.08 * max(map(len, names)) + 0.22 * len(methods)
@@ -48,13 +49,7 @@ def forgetting(runs: Sequence[Run]) -> Figure:
     axes.axhline(0, color=GREY, lw=1)
     offsets = np.linspace(-0.36, 0.36, len(methods)) if len(methods) > 1 else np.zeros(1)
     for method, offset in zip(methods, offsets, strict=True):
-        lost = np.array([forgetting_by_task(score_matrix(run.results)) for run in method.runs])
-        mean, sd = mean_and_sd(lost)
-        where = np.arange(len(names)) + offset
-        axes.vlines(where, 0, mean, color=method.colour, lw=2, alpha=0.5)
-        error = sd if len(method.runs) > 1 else None
-        label = f"{legend_label(method)}: {percent(float(mean.mean()))} points on average"
-        axes.errorbar(where, mean, error, label=label, ms=4.5, lw=1, **method.marks)
+        _draw_forgetting(axes, method, offset)
     for edge in np.arange(1, len(names)) - 0.5:
         axes.axvline(edge, color=GREY, lw=0.5, alpha=0.4)
     axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8.5)
@@ -68,26 +63,44 @@ def forgetting(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def growth(runs: Sequence[Run]) -> Figure:
+def _draw_forgetting(axes: Axes, method: Method, offset: float) -> None:
+    """Draw a method's marks beside those of the others.
+
+    Args:
+        axes: where to draw; a task is one wide.
+        method: what to draw.
+        offset: of the marks from the middle of their task.
+    """
+    lost = np.array([forgetting_by_task(matrix) for matrix in method.matrices])
+    mean, sd = mean_and_sd(lost)
+    where, style = np.arange(len(mean)) + offset, mark_style(method.index)
+    axes.vlines(where, 0, mean, color=style["color"], lw=2, alpha=0.5)
+    error = sd if len(method.counted) > 1 else None
+    whole = percent(float(mean.mean()) if len(mean) else None)
+    label = f"{legend_label(method)}: {whole} points on average"
+    axes.errorbar(where, mean, error, label=label, ms=4.5, lw=1, **style)
+
+
+def growth(runs: Sequence[RecordedRun]) -> Figure:
     """Stored parameters of all methods over the stream, beside a fine-tuned copy for each task."""
-    methods = methods_of(runs)
-    names = display_names(runs[0].results)
+    methods = build_methods(runs)
+    names = display_names(runs[0].record)
     height = 4.6 + 0.08 * max(map(len, names)) + 0.22 * len(methods)
     title = "parameters that all tasks so far need, replayed examples not counted"
     figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
     copies = np.arange(1, len(names) + 1)
-    label = f"a full copy a task: {len(names)}"
+    label = f"a full copy per task: {len(names)}"
     axes.plot(copies, copies, color="black", ls=(0, (1, 1.5)), zorder=3, label=label)
     sizes = np.linspace(9, 4, len(methods))  # of marks: equal lines show inside each other
     for method, size in zip(methods, sizes, strict=True):
-        ledger = method.runs[0].results["ledger"]  # the same for every seed
-        multiples = np.array([row["stored_parameters"] for row in ledger["tasks"]], dtype=float)
+        ledger = method.counted[0].record.ledger  # the same for every seed
+        multiples = np.array([row.stored_parameters for row in ledger.tasks], dtype=float)
         multiples[multiples <= 0] = np.nan  # a logarithm has no place for nothing
-        multiples /= ledger["base_parameters"]
-        end = f"{multiples[-1]:.3g}" if multiples[-1] > 0 else "no parameters"
+        multiples /= ledger.base_parameters
+        end = f"{multiples[-1]:.3g}" if np.any(multiples[-1:] > 0) else "no parameters"
         label, where = f"{legend_label(method)}: {end}", copies[: len(multiples)]
-        axes.plot(where, multiples, lw=1.8, ms=size, label=label, **method.line)
+        axes.plot(where, multiples, lw=1.8, ms=size, label=label, **line_style(method))
     axes.set(yscale="log", xlabel="after learning task")
     axes.set_ylabel(f"stored in total ({TIMES} the pretrained encoder)")
     label_log_axis(axes.yaxis, FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
@@ -98,15 +111,12 @@ def growth(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-Cost = Callable[[dict[str, Any]], float | None]
-
-
-def cost(runs: Sequence[Run]) -> Figure:
+def cost(runs: Sequence[RecordedRun]) -> Figure:
     """Average score at the end against seconds of learning, and operations where counted."""
     methods = complete_methods(runs)
-    devices = ", ".join(sorted({str(run.results.get("device", "?")) for run in runs}))
-    panels: list[tuple[Cost, str]] = [(train_s, f"seconds of learning, whole stream ({devices})")]
-    if any(train_flops(run.results) for method in methods for run in method.runs):
+    devices = plain(", ".join(sorted({run.record.device for run in runs})))
+    panels: list[tuple[Value, str]] = [(train_s, f"seconds of learning, whole stream ({devices})")]
+    if any(train_flops(run.record) for method in methods for run in method.counted):
         panels.append((train_flops, "floating-point operations of learning, whole stream"))
     title = f"cost against score, {seeds_note(num_seeds(methods))}"
     height = 5.4 + 0.22 * len(methods)
@@ -127,73 +137,60 @@ def cost(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def _draw_cost(axes: Axes, method: Method, read: Cost) -> bool:
-    """Draw a method's mean cost and score with both deviations; False where it has no cost."""
-    costs = [read(run.results) for run in method.runs]
-    known = [value for value in costs if value]
-    if len(known) < len(costs):
+def _draw_cost(axes: Axes, method: Method, read: Value) -> bool:
+    """Draw a method's mean cost and score with both deviations.
+
+    Args:
+        axes: where to draw.
+        method: what to draw.
+        read: its cost.
+
+    Returns:
+        False where a run has no such cost: then nothing is drawn.
+    """
+    spent, score = method.estimate(read), method.estimate(metric("average_score"))
+    if spent.n < len(method.counted) or not score.n or spent.mean <= 0:
         return False
-    scores = np.array([run.results["metrics"]["average_score"] for run in method.runs])
-    (x, dx), (y, dy) = mean_and_sd(np.array(known)), mean_and_sd(scores)
-    bars = {} if len(known) == 1 else {"xerr": min(dx, 0.99 * x), "yerr": dy}
-    label = f"{legend_label(method)}: {percent(float(y))} %"
-    axes.errorbar(x, y, ms=7, lw=1, label=label, **bars, **method.marks)
+    bars = {} if spent.n == 1 else {"xerr": min(spent.sd, 0.99 * spent.mean), "yerr": score.sd}
+    label = f"{legend_label(method)}: {percent(score.mean)} %"
+    style = mark_style(method.index)
+    axes.errorbar(spent.mean, score.mean, ms=7, lw=1, label=label, **bars, **style)
     return True
 
 
-def stability(runs: Sequence[Run]) -> Figure:
-    """Scores of earlier tasks while the next ones are learned (De Lange et al. 2023), a panel each.
-
-    Of each method the first seed with a probe: its curves would blur in a mean over seeds.
-    """
-    probed = [
-        (method, run)
-        for method in methods_of(runs)
-        for run in [
-            next((r for r in method.runs if (r.results.get("probe") or {}).get("points")), None)
-        ]
-        if run is not None
-    ]
-    if not probed:
-        raise NothingToDrawError("no run has a probe (probe.every=N)")
-    sizes = sorted({(r.results["probe"]["every"], r.results["probe"]["rows"]) for _, r in probed})
-    kinds = ", ".join(f"every {every} steps on at most {rows} rows" for every, rows in sizes)
-    title = f"stability gap: scores while learning, {kinds} a task"
-    figure = new_figure(10, 2.4 * len(probed) + 1.8, heading(runs, title))
-    panels = figure.subplots(len(probed), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    for axes, (method, run) in zip(panels, probed, strict=True):
-        _draw_stability(axes, method, run)
-    panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    panels[-1].set_xlabel("steps of learning; a line where the next task begins")
-    figure.supylabel("score on the task's own metric (%)", fontsize=10)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower left", frameon=False, ncols=2)
+def average(runs: Sequence[RecordedRun]) -> Figure:
+    """The average over the tasks learned so far, one line per method, with its deviation."""
+    names = display_names(runs[0].record)
+    methods = build_methods(runs)
+    height = 5.2 + 0.08 * max(map(len, names)) + 0.25 * len(methods)
+    figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs))
+    axes = figure.add_subplot()
+    numbers = np.arange(1, len(names) + 1)
+    for method in methods:
+        line, spread = mean_and_sd(running_averages(method))
+        style = line_style(method)
+        axes.plot(numbers, line, lw=2, ms=4, label=_average_label(method, line), **style)
+        if len(method.counted) > 1:
+            area = {"color": style["color"], "alpha": 0.2, "lw": 0}
+            axes.fill_between(numbers, line - spread, line + spread, **area)
+    axes.set_xticks(numbers, names, rotation=90, fontsize=8.5)
+    show_percent(axes)
+    axes.set(xlabel="after learning task", ylabel="average score on the tasks learned so far (%)")
+    tidy(axes)
+    figure.legend(loc="outside lower left", frameon=False, alignment="left")
     return figure
 
 
-def _draw_stability(axes: Axes, method: Method, run: Run) -> None:
-    """Every task's curve from its own learning on in grey, the mean of earlier ones in blue."""
-    points = probe_points(run.results["probe"]["points"])
-    num_tasks = 1 + max(point.task for point in points)
-    last = [max(p.step for p in points if p.task == task) for task in range(num_tasks)]
-    starts = np.concatenate([[0], np.cumsum(last)])
-    for task in range(num_tasks):
-        since = [p for p in points if p.task >= task]
-        steps = [starts[p.task] + p.step for p in since]
-        label = "each task, from the first step of its own learning" if task == 0 else None
-        curve = [p.scores[task] for p in since]
-        axes.plot(steps, curve, color=GREY, lw=0.9, alpha=0.7, label=label)
-    for task in range(1, num_tasks):  # broken at each start: then one more task counts
-        during = [p for p in points if p.task == task]
-        steps = [starts[task] + p.step for p in during]
-        means = [float(np.mean(p.scores[:task])) for p in during]
-        label = "mean over the tasks learned before" if task == 1 else None
-        axes.plot(steps, means, color=BLUE, lw=2.2, marker="o", ms=3, label=label)
-    for start in starts[1:-1]:
-        axes.axvline(start, color=GREY, lw=0.8, ls=":")
-    lowest = minimum_score(points)
-    note = f", mean of the tasks' lowest scores (min-ACC) {percent(lowest)} %"
-    name = f"{legend_label(method)}, seed {run.results['seed']}, {count(num_tasks, 'task')}"
-    axes.set_title(name + note * (lowest is not None), loc="left", fontsize=10)
-    show_percent(axes)
-    tidy(axes)
+def running_averages(method: Method) -> np.ndarray:
+    """The averages over tasks 1..k after learning task k of each seed, float64 [n, T]."""
+    return np.array([running_average(run.record) for run in method.counted])
+
+
+def _average_label(method: Method, line: np.ndarray) -> str:
+    """The method, how many seeds its line stands for, and where it ends."""
+    measured = line[~np.isnan(line)]
+    end = f"{percent(measured[-1] if len(measured) else None)} %".replace(f"{DASH} %", DASH)
+    note = f", mean ± sd of {len(method.counted)} seeds" if len(method.counted) > 1 else ""
+    if not method.is_complete:
+        note = f", partial: {count(len(measured), 'task')}"
+    return f"{plain(method.label, 80)}: {end} at the end{note}"

@@ -2,18 +2,18 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from analysis.report.methods import Method, Results
-from analysis.report.tables import Cell, Column, Table
-from analysis.report.text import visible
-from analysis.runs.comparable import num_learned, settings_of
-from stream.formatting import DASH, percent
+from analysis.report.tables import SortedTable, TableCell, TableColumn
+from analysis.runs.collect import RecordedRun
+from analysis.runs.methods import Method, settings_of
+from analysis.runs.values import num_learned
+from stream.formatting import DASH, percent, visible
+from stream.record.run_record import RunRecord
 
 
 def settings_table(methods: Sequence[Method]) -> list[tuple[Method, list[tuple[str, str]]]]:
     """The settings of each method that not all methods share."""
-    settings = [settings_of(method.runs[0].results) for method in methods]
+    settings = [settings_of(method.runs[0].record) for method in methods]
     shared = _shared(settings)
     return [
         (method, [(visible(k), visible(v)) for k, v in sorted(own.items()) if k not in shared])
@@ -23,7 +23,7 @@ def settings_table(methods: Sequence[Method]) -> list[tuple[Method, list[tuple[s
 
 def shared_settings(methods: Sequence[Method]) -> list[tuple[str, str]]:
     """The settings that all methods share."""
-    shared = _shared([settings_of(method.runs[0].results) for method in methods])
+    shared = _shared([settings_of(method.runs[0].record) for method in methods])
     return [(visible(key), visible(value)) for key, value in sorted(shared.items())]
 
 
@@ -32,40 +32,40 @@ def _shared(settings: Sequence[dict[str, str]]) -> dict[str, str]:
     return {k: v for k, v in first.items() if all(own.get(k) == v for own in settings)}
 
 
-def run_table(methods: Sequence[Method]) -> Table:
-    """One line a run: method, seed, what is counted, device, folder."""
+def run_table(methods: Sequence[Method]) -> SortedTable:
+    """One line per run: method, seed, what is counted, device, folder."""
     names = ["method", "seed", "tasks learned", "counted", "average score %", "device", "folder"]
     rows = []
     for method in methods:
         counted = {id(run) for run in method.counted}
-        for run in method.runs:
-            results = run.results
-            done, total = num_learned(results), len(results["order"])
-            whole = results["status"] == "complete"
-            score = results["metrics"]["average_score"]
-            why = "yes" if id(run) in counted else "no: seed repeated" if whole else "no: partial"
-            rows.append(
-                [
-                    Cell(method.label, method.label, method.index),
-                    Cell(str(results["seed"]), results["seed"]),
-                    Cell(
-                        f"{done} of {total}" + ("" if whole else " PARTIAL"), done, loud=not whole
-                    ),
-                    Cell(why, why),
-                    Cell(percent(score), score),
-                    Cell(visible(results.get("device") or DASH), visible(results.get("device"))),
-                    Cell(visible(run.path), visible(run.path)),
-                ]
-            )
-    return [Column(name) for name in names], rows
+        rows += [_run_cells(method, run, is_counted=id(run) in counted) for run in method.runs]
+    return SortedTable([TableColumn(name) for name in names], rows)
+
+
+def _run_cells(method: Method, run: RecordedRun, *, is_counted: bool) -> list[TableCell]:
+    record = run.record
+    done, total = num_learned(record), len(record.order)
+    is_whole = record.status == "complete"
+    score = record.metrics["average_score"]
+    why = "yes" if is_counted else "no: seed repeated" if is_whole else "no: partial"
+    device, folder = visible(record.device), visible(run.path)
+    learned = f"{done} of {total}" + ("" if is_whole else " PARTIAL")
+    return [
+        TableCell(method.label, method.label, method.index),
+        TableCell(str(record.seed), record.seed),
+        TableCell(learned, done, loud=not is_whole),
+        TableCell(why, why),
+        TableCell(percent(score), score),
+        TableCell(device, device),
+        TableCell(folder, folder),
+    ]
 
 
 def versions(methods: Sequence[Method]) -> list[tuple[str, str]]:
     """Each package and its versions; with the number of runs where runs differ."""
-    runs = [run.results for method in methods for run in method.runs]
     found: dict[str, Counter[str]] = {}
-    for results in runs:
-        for name, version in (results.get("versions") or {}).items():
+    for record in (run.record for method in methods for run in method.runs):
+        for name, version in record.versions.items():
             found.setdefault(name, Counter())[visible(version)] += 1
     return [
         (visible(name), next(iter(counts)) if len(counts) == 1 else _counted(counts))
@@ -77,18 +77,15 @@ def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{version} ({number} runs)" for version, number in counts.items())
 
 
-def data_facts(results: Results) -> list[tuple[str, str]]:
+def data_facts(record: RunRecord) -> list[tuple[str, str]]:
     """Stream, source, split, rows and hash of the data, in words."""
-    rows: dict[str, Any] = results["data"].get("rows") or {}
-    sums = {s: sum(row.get(s, 0) for row in rows.values()) for s in ("train", "validation", "test")}
-    leaks = results["data"].get("leaks")
-    facts = [
-        ("stream", f"{visible(results['stream'])}, {len(results['order'])} tasks"),
-        ("source", visible(results["source"])),
-        ("scores on", f"the {visible(results.get('split', 'test'))} split"),
+    rows, leaks = record.data.rows.values(), record.data.leaks
+    sums = {s: sum(row.get(s, 0) for row in rows) for s in ("train", "validation", "test")}
+    return [
+        ("stream", f"{visible(record.stream)}, {len(record.order)} tasks"),
+        ("source", visible(record.source)),
+        ("scores on", f"the {visible(record.split)} split"),
         ("rows in all", ", ".join(f"{n:,} {s}" for s, n in sums.items()) if rows else DASH),
-        ("SHA-256 of the rows", visible(results["data"]["hash"])),
+        ("SHA-256 of the rows", visible(record.data.hash)),
+        ("held-out texts found in train sets", f"{sum(leak['count'] for leak in leaks):,}"),
     ]
-    if leaks is not None:
-        facts.append(("held-out texts found in train sets", f"{sum(x['count'] for x in leaks):,}"))
-    return facts

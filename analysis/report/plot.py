@@ -1,4 +1,4 @@
-"""What the charts of a report share: looks of methods, axes, and numbers as plotly reads them.
+"""What the charts of a report share: traces of methods, axes, and numbers as plotly reads them.
 
 The one door to plotly, which is imported when a chart is drawn. Every trace says in ``meta`` of
 which method it is, and where a chart has a selector, with which choice it is shown: the page draws
@@ -12,21 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.style import COLOURS
-from analysis.report.methods import Method
+from analysis.looks import look_of
 from analysis.report.text import chart_text
+from analysis.runs.methods import Method
 from stream.errors import UserError
-from stream.report.plots import GREY
 
-DASHES = ("solid", "dash", "dashdot", "dot")
-MARKERS = {  # of plotly, and the letter that shows it in the list of methods
-    "circle": "●",
-    "square": "■",
-    "diamond": "◆",
-    "triangle-down": "▼",
-    "triangle-up": "▲",
-    "star": "★",
-}
 INK, GRID = "#222222", "#E4E4E4"
 
 
@@ -58,15 +48,6 @@ def require_plotly() -> Any:
         ) from error
 
 
-def looks(index: int) -> tuple[str, str, str]:
-    """Return colour, dashes and marker; colour and shape both differ between neighbours."""
-    return (
-        COLOURS[index % len(COLOURS)],
-        DASHES[index // len(COLOURS) % len(DASHES)],
-        list(MARKERS)[index % len(MARKERS)],
-    )
-
-
 def numbers(values: Iterable[float], scale: float = 1.0) -> list[float | None]:
     """Return JSON numbers, six digits of each, null for NaN."""
     array = np.asarray(list(values), dtype=np.float64) * scale
@@ -76,12 +57,19 @@ def numbers(values: Iterable[float], scale: float = 1.0) -> list[float | None]:
 def line(
     method: Method, x: Iterable[float | None], y: Sequence[float | None], **changes: Any
 ) -> Any:
-    """Return the trace of one method, with its colour, dashes and marker."""
-    colour, dashes, marker = looks(method.index)
+    """Return the trace of one method, with its colour, dashes and marker.
+
+    Args:
+        method: decides the looks.
+        x: of the points.
+        y: of the points.
+        changes: what plotly shall have differently.
+    """
+    look = look_of(method.index)
     style: dict[str, Any] = {
         "mode": "lines+markers",
-        "line": {"color": colour, "dash": dashes, "width": 2},
-        "marker": {"color": colour, "symbol": marker, "size": 6},
+        "line": {"color": look.colour, "dash": look.dashes.plotly, "width": 2},
+        "marker": {"color": look.colour, "symbol": look.marker.plotly, "size": 6},
         "name": chart_text(method.label, 60),
         "meta": {"method": method.index},
         "hovertemplate": "%{fullData.name}<br>%{x}: %{y:.1f}<extra></extra>",
@@ -89,20 +77,14 @@ def line(
     return require_plotly().Scatter(x=list(x), y=list(y), **(style | changes))
 
 
-def grey_line(x: Sequence[float], y: Sequence[float], name: str) -> Any:
-    """Return a dashed line that is no method's."""
-    return require_plotly().Scatter(
-        x=x,
-        y=y,
-        mode="lines",
-        name=name,
-        line={"color": GREY, "dash": "dash", "width": 2},
-        hovertemplate=f"{name}: %{{y:.0f}}<extra></extra>",
-    )
-
-
 def layout(x: str, y: str, **changes: Any) -> dict[str, Any]:
-    """Return axes with titles on white, without a legend: the page lists the methods once."""
+    """Return axes with titles on white, without a legend: the page lists the methods once.
+
+    Args:
+        x: title of the x axis.
+        y: title of the y axis.
+        changes: what plotly shall have differently.
+    """
     axis = {"gridcolor": GRID, "zeroline": False, "linecolor": INK, "ticks": "outside"}
     values: dict[str, Any] = {
         "template": "none",
@@ -116,13 +98,6 @@ def layout(x: str, y: str, **changes: Any) -> dict[str, Any]:
     for name, value in changes.items():
         values[name] = values[name] | value if isinstance(values.get(name), dict) else value
     return values
-
-
-def log_ticks(values: Sequence[float]) -> dict[str, Any]:
-    """Return the ticks of a logarithmic axis: 1, 2, 5, 10, ..., or powers of ten of a long one."""
-    positive = [value for value in values if value and value > 0]
-    is_long = bool(positive) and max(positive) / min(positive) > 300
-    return {"dtick": 1 if is_long else "D2", "exponentformat": "power"}
 
 
 def figure(data: Sequence[Any], layout: dict[str, Any]) -> dict[str, Any]:

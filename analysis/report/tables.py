@@ -4,18 +4,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from analysis.report.methods import Estimate, Method, Results, Value, metric, multiple
-from analysis.report.text import visible
-from analysis.runs.collect import train_s
-from analysis.tables.compare import show_multiple, show_seconds, trained_fraction
+from analysis.runs.methods import Estimate, Method
+from analysis.runs.values import Value, metric, total_multiple, train_s, trained_fraction
+from analysis.tables.compare import show_multiple, show_seconds
 from analysis.tables.references import References
-from stream.formatting import DASH, TIMES, percent
+from stream.formatting import DASH, TIMES, percent, visible
+from stream.record.run_record import RunRecord
 
 Show = Callable[[float | None], str]
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """What a cell says, the number that it is sorted by (None last), and the method it is of."""
 
     text: str
@@ -25,7 +25,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A header, what it means, and the method whose numbers stand below it."""
 
     header: str
@@ -33,34 +33,41 @@ class Column:
     method: int | None = None
 
 
-Table = tuple[list[Column], list[list[Cell]]]
+@dataclass(frozen=True)
+class SortedTable:
+    """A table that the page sorts by a click on a header."""
+
+    columns: list[TableColumn]
+    rows: list[list[TableCell]]
 
 
-def headline_table(methods: Sequence[Method]) -> Table:
-    """One line a method: scores, memory, cost, and metrics that at least one method has."""
+def headline_table(methods: Sequence[Method]) -> SortedTable:
+    """One line per method: scores, memory, cost, and metrics that at least one method has."""
     values = _headline_values(methods)
-    columns = [Column("method"), Column("n", "runs with different seeds that are counted")]
-    columns += [Column(header, meaning) for header, meaning, _, _ in values]
-    columns.insert(6, Column("memory", "earlier tasks whose last logits are bit for bit the first"))
+    columns = [
+        TableColumn("method"),
+        TableColumn("n", "runs with different seeds that are counted"),
+    ]
+    columns += [TableColumn(header, meaning) for header, meaning, _, _ in values]
+    columns.insert(
+        6, TableColumn("memory", "earlier tasks whose last logits are bit for bit the first")
+    )
     rows = []
     for method in methods:
         number = len(method.counted)
-        row = [Cell(method.label, method.label, method.index), Cell(str(number), number)]
+        row = [TableCell(method.label, method.label, method.index), TableCell(str(number), number)]
         for _, _, value, show in values:
             estimate = method.estimate(value)
             row.append(_estimate_cell(estimate, show, number))
         row.insert(6, _memory_cell(method))
         rows.append(row)
-    return columns, rows
+    return SortedTable(columns, rows)
 
 
 def _headline_values(methods: Sequence[Method]) -> list[tuple[str, str, Value, Show]]:
     """Header, meaning, how to read and how to show each number of the headline table."""
     references = References([run for method in methods for run in method.runs])
-
-    def against(name: str) -> Value:
-        return lambda results: references.values(results)[name]
-
+    against = references.reader
     last = "mean of the last row of the matrix"
     always: list[tuple[str, str, Value, Show]] = [
         ("average score %", last, metric("average_score"), percent),
@@ -68,7 +75,7 @@ def _headline_values(methods: Sequence[Method]) -> list[tuple[str, str, Value, S
         ("forgetting %", "Chaudhry et al. 2018: fall from the best", metric("forgetting"), percent),
         ("BWT %", "Lopez-Paz & Ranzato 2017", metric("bwt"), percent),
         ("trained %/task", "of the encoder", trained_fraction, lambda v: percent(v, 2)),
-        (f"stored {TIMES}", "all stored parameters / the encoder's", multiple, show_multiple),
+        (f"stored {TIMES}", "all stored parameters / the encoder's", total_multiple, show_multiple),
         ("training s", "seconds of learning, all tasks", train_s, show_seconds),
     ]
     sometimes: list[tuple[str, str, Value, Show]] = [
@@ -94,63 +101,61 @@ def _headline_values(methods: Sequence[Method]) -> list[tuple[str, str, Value, S
     return [*always, *present]
 
 
-def _estimate_cell(estimate: Estimate, show: Show, expected: int) -> Cell:
+def _estimate_cell(estimate: Estimate, show: Show, expected: int) -> TableCell:
     key = None if math.isnan(estimate.mean) else estimate.mean
-    return Cell(estimate.show(show, expected), key)
+    return TableCell(estimate.show(show, expected), key)
 
 
-def _memory_cell(method: Method) -> Cell:
+def _memory_cell(method: Method) -> TableCell:
     """The memory of the counted runs together; loud where one broke its promise."""
-    memories = [run.results["memory"] for run in method.counted]
-    checked = sum(memory["tasks_checked"] for memory in memories)
-    identical = sum(memory["tasks_identical"] for memory in memories)
-    broken = any(m["promised"] and m["tasks_identical"] < m["tasks_checked"] for m in memories)
+    memories = [run.record.memory for run in method.counted]
+    checked = sum(memory.tasks_checked for memory in memories)
+    identical = sum(memory.tasks_identical for memory in memories)
+    broken = any(m.promised and m.tasks_identical < m.tasks_checked for m in memories)
     text = f"{identical} of {checked}" if checked else DASH
     key = identical / checked if checked else None
-    return Cell(f"{text} BROKEN" if broken else text, key, loud=broken)
+    return TableCell(f"{text} BROKEN" if broken else text, key, loud=broken)
 
 
-def task_table(methods: Sequence[Method], results: Results) -> Table:
-    """One line a task: what it is, its rows, the majority score, and what each method made of it.
+def task_table(methods: Sequence[Method], record: RunRecord) -> SortedTable:
+    """One line per task: what it is, its rows, the majority score, and what each method made of it.
 
     For each method: its score right after learning, at the end, and how far it fell in between,
     means over seeds.
     """
-    majority = next((m for m in methods if m.learner == "majority" and m.partial is None), None)
+    majority = next((m for m in methods if m.learner == "majority" and m.is_complete), None)
     names = ["#", "task", "metric", "classes", "train", "validation", "test"]
-    columns = [Column(name) for name in names]
+    columns = [TableColumn(name) for name in names]
     if majority is not None:
-        columns.append(Column("majority", "score of always the most frequent label"))
+        columns.append(TableColumn("majority", "score of always the most frequent label"))
     for method in methods:
         columns += [
-            Column("learned", "score right after learning", method.index),
-            Column("end", "score at the end", method.index),
-            Column("lost", "learned minus end", method.index),
+            TableColumn("learned", "score right after learning", method.index),
+            TableColumn("end", "score at the end", method.index),
+            TableColumn("lost", "learned minus end", method.index),
         ]
     rows = []
-    for task in range(len(results["order"])):
-        row = _task_cells(results, task)
+    for task in range(len(record.order)):
+        row = _task_cells(record, task)
         if majority is not None:
             row.append(_score_cell(majority.matrix[-1, task], None))
         for method in methods:
             row += _outcome_cells(method, task)
         rows.append(row)
-    return columns, rows
+    return SortedTable(columns, rows)
 
 
-def _task_cells(results: Results, task: int) -> list[Cell]:
-    name = results["order"][task]
-    title = (results.get("titles") or results["order"])[task]
-    labels = (results.get("labels") or {}).get(name)
+def _task_cells(record: RunRecord, task: int) -> list[TableCell]:
+    name, title = record.order[task], record.titles[task]
+    labels, rows = record.labels.get(name), record.data.rows.get(name, {})
     classes = len(labels) if labels else None
-    rows = (results["data"].get("rows") or {}).get(name, {})
-    metric_name = results["metric_names"][task].replace("_", " ")
+    metric_name = record.metric_names[task].replace("_", " ")
     return [
-        Cell(str(task + 1), task + 1),
-        Cell(visible(title, 60), visible(title).lower()),
-        Cell(visible(metric_name, 40), visible(metric_name)),
-        Cell(_count(classes), classes),
-        *(Cell(_count(rows.get(s)), rows.get(s)) for s in ("train", "validation", "test")),
+        TableCell(str(task + 1), task + 1),
+        TableCell(visible(title, 60), visible(title).lower()),
+        TableCell(visible(metric_name, 40), visible(metric_name)),
+        TableCell(_count(classes), classes),
+        *(TableCell(_count(rows.get(s)), rows.get(s)) for s in ("train", "validation", "test")),
     ]
 
 
@@ -158,13 +163,13 @@ def _count(number: int | None) -> str:
     return DASH if number is None else f"{number:,}"
 
 
-def _score_cell(score: float, method: int | None) -> Cell:
-    return Cell(percent(score), None if math.isnan(score) else float(score), method)
+def _score_cell(score: float, method: int | None) -> TableCell:
+    return TableCell(percent(score), None if math.isnan(score) else float(score), method)
 
 
-def _outcome_cells(method: Method, task: int) -> list[Cell]:
+def _outcome_cells(method: Method, task: int) -> list[TableCell]:
     """Right after learning, at the end, and lost; at the last row that a partial run has."""
-    end = (method.partial or len(method.matrix)) - 1
+    end = method.num_learned - 1
     learned, last = method.matrix[task, task], method.matrix[end, task]
     if task > end:
         learned, last = math.nan, math.nan

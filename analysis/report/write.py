@@ -1,40 +1,55 @@
 """One HTML file about one run or many, that needs no network to be read.
 
-It is put together here, from tables and charts; how it looks and moves is in ``page/``.
+It is put together here, from tables, charts and drawings; how it looks and moves is in ``page/``.
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from analysis.report.charts import average_chart, cost_charts, forgetting_chart, growth_chart
-from analysis.report.curves import loss_chart, matrix_charts, probe_chart, scores_chart
+from analysis.looks import look_of
+from analysis.report.charts import average_chart, matrix_charts
+from analysis.report.curves import loss_chart, probe_chart, scores_chart
+from analysis.report.drawings import COST, LOST, Image, images
 from analysis.report.facts import data_facts, run_table, settings_table, shared_settings, versions
-from analysis.report.methods import Method, Results, build_methods
-from analysis.report.plot import MARKERS, Chart, looks, require_plotly
+from analysis.report.plot import Chart, require_plotly
+from analysis.report.rerun import commands
 from analysis.report.tables import headline_table, task_table
-from analysis.report.text import script_json, visible
-from analysis.runs.collect import Run
+from analysis.report.text import script_json
+from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import largest_comparable
+from analysis.runs.methods import Method, build_methods
 from stream.atomic_io import write_atomic
-from stream.formatting import count, data_label
+from stream.formatting import count, data_label, visible
+from stream.record.run_record import RunRecord
 
 PAGE = "page"
 NO_PROBE = "No stability gap: no run has a probe (probe.every=N records one)."
 NO_LOSSES = "No learning curves: no run recorded its losses."
-SVG_DASHES = {"solid": "", "dash": "6 3", "dashdot": "6 3 2 3", "dot": "2 3"}
 
 
-def write_report(runs: Sequence[Run], problems: Sequence[str], out: Path) -> list[str]:
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: its heading, what is drawn in it, and a sentence on what is missing."""
+
+    anchor: str
+    heading: str
+    charts: Sequence[Chart] = ()
+    images: Sequence[Image] = ()
+    missing: str = ""
+
+
+def write_report(runs: Sequence[RecordedRun], problems: Sequence[str], out: Path) -> list[str]:
     """Write the report of the largest comparable group of runs, whole or not at all.
 
     Args:
         runs: at least one.
-        problems: what could not be read, a line each; the report repeats them.
+        problems: what could not be read, one line each; the report repeats them.
         out: the HTML file.
 
     Returns:
@@ -51,15 +66,12 @@ def write_report(runs: Sequence[Run], problems: Sequence[str], out: Path) -> lis
     return left_out
 
 
-def render(runs: Sequence[Run], problems: Sequence[str] = ()) -> str:
+def render(runs: Sequence[RecordedRun], problems: Sequence[str] = ()) -> str:
     """Return the page about comparable runs."""
-    methods, results = build_methods(runs), runs[0].results
-    matrices = matrix_charts(methods, results)
-    sections = _sections(methods, results)
-    charts = [*matrices, *(chart for _, _, members, _ in sections for chart in members)]
-    # Brings the configuration's schema along, which no other command needs.
-    from analysis.report.command import command
-
+    methods, record = _for_readers(build_methods(runs)), runs[0].record
+    sections = _sections(methods, runs)
+    matrices = matrix_charts(methods, record)
+    charts = [*matrices, *(chart for section in sections for chart in section.charts)]
     environment = Environment(
         loader=PackageLoader("analysis.report", PAGE),
         autoescape=True,
@@ -67,27 +79,39 @@ def render(runs: Sequence[Run], problems: Sequence[str] = ()) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template("page.html").render(
-        summary=summary(methods, results),
-        title=f"{visible(results['stream'])}: {count(len(methods), 'method')}",
-        is_generated=results["source"] == "generated",
+        **_words(methods, record),
         problems=[visible(line, 400) for line in problems],
-        methods=[_chip(method) for method in methods],
-        num_tasks=len(results["order"]),
-        matrices=matrices,
+        chips={method.index: _chip(method) for method in methods},
+        matrices=list(zip(methods, matrices, strict=True)),
         sections=sections,
-        headline=headline_table(methods),
-        tasks=task_table(methods, results),
-        facts=data_facts(results),
-        settings=settings_table(methods),
-        shared=shared_settings(methods),
-        runs=run_table(methods),
-        versions=versions(methods),
-        commands=[(method, visible(command(method.runs), 4000)) for method in methods],
         data=Markup(script_json({chart.name: chart.figure for chart in charts})),
         style=_asset(environment, "page.css"),
         script=_asset(environment, "page.js"),
         plotly=Markup(importlib.import_module("plotly.offline").get_plotlyjs()),
     )
+
+
+def _for_readers(methods: Sequence[Method]) -> list[Method]:
+    """Return the methods in the order of the page: references last."""
+    return sorted(methods, key=lambda method: method.is_reference)
+
+
+def _words(methods: Sequence[Method], record: RunRecord) -> Mapping[str, Any]:
+    """What the page says in words and tables."""
+    return {
+        "summary": summary(methods, record),
+        "title": f"{visible(record.stream)}: {count(len(methods), 'method')}",
+        "is_generated": record.source == "generated",
+        "num_tasks": len(record.order),
+        "headline": headline_table(methods),
+        "tasks": task_table(methods, record),
+        "facts": data_facts(record),
+        "settings": settings_table(methods),
+        "shared": shared_settings(methods),
+        "runs": run_table(methods),
+        "versions": versions(methods),
+        "commands": [visible(line, 4000) for m in methods for line in commands(m.runs)],
+    }
 
 
 def _asset(environment: Environment, name: str) -> Markup:
@@ -96,37 +120,29 @@ def _asset(environment: Environment, name: str) -> Markup:
     return Markup(environment.loader.get_source(environment, name)[0])
 
 
-Section = tuple[str, str, list[Chart], str]  # anchor, heading, charts, what is missing
-
-
-def _sections(methods: Sequence[Method], results: Results) -> list[Section]:
-    """The charts by heading; a sentence where there is nothing to draw."""
-    losses, probe = loss_chart(methods, results), probe_chart(methods, results)
-    absent = [text for chart, text in ((losses, NO_LOSSES), (probe, NO_PROBE)) if chart is None]
+def _sections(methods: Sequence[Method], runs: Sequence[RecordedRun]) -> list[Section]:
+    """What is drawn, by heading."""
+    record = runs[0].record
+    losses, probe = loss_chart(methods, record), probe_chart(methods, record)
+    missing = " ".join(
+        text for chart, text in ((losses, NO_LOSSES), (probe, NO_PROBE)) if chart is None
+    )
+    stream = average_chart(methods), scores_chart(methods, record)
     within = [chart for chart in (losses, probe) if chart is not None]
+    lost, not_lost = images(LOST, runs)
+    costs, no_costs = images(COST, runs)
     return [
-        (
-            "stream",
-            "Over the stream",
-            [average_chart(methods), scores_chart(methods, results)],
-            "",
-        ),
-        ("forgetting", "What was lost", [forgetting_chart(methods, results)], ""),
-        (
-            "cost",
-            "What it cost",
-            [growth_chart(methods, results), *cost_charts(methods)],
-            "",
-        ),
-        ("within", "Within tasks", within, " ".join(absent)),
+        Section("stream", "Over the stream", stream),
+        Section("forgetting", "What was lost", images=lost, missing=" ".join(not_lost)),
+        Section("cost", "What it cost", images=costs, missing=" ".join(no_costs)),
+        Section("within", "Within tasks", within, missing=missing),
     ]
 
 
 def _chip(method: Method) -> dict[str, Any]:
     """What the list of methods shows of one."""
-    colour, dashes, marker = looks(method.index)
-    number, total = len(method.counted), len(method.runs)
-    notes = [count(number, "seed") if method.partial is None else "PARTIAL"]
+    look, number, total = look_of(method.index), len(method.counted), len(method.runs)
+    notes = [count(number, "seed") if method.is_complete else "PARTIAL"]
     if total > number:
         notes.append(f"{total - number} more not counted")
     if method.is_reference:
@@ -135,21 +151,21 @@ def _chip(method: Method) -> dict[str, Any]:
         "index": method.index,
         "label": method.label,
         "is_reference": method.is_reference,
-        "is_partial": method.partial is not None,
+        "is_partial": not method.is_complete,
         "notes": ", ".join(notes),
-        "colour": colour,
-        "dashes": SVG_DASHES[dashes],
-        "letter": MARKERS[marker],
+        "colour": look.colour,
+        "dashes": look.dashes.svg,
+        "letter": look.marker.letter,
     }
 
 
-def summary(methods: Sequence[Method], results: Results) -> str:
+def summary(methods: Sequence[Method], record: RunRecord) -> str:
     """Say in one sentence what the report is about."""
     runs = sum(len(method.runs) for method in methods)
-    backbones = sorted({visible(run.results["backbone"]) for m in methods for run in m.runs})
-    data = data_label(visible(results["source"]))
-    split = visible(results.get("split", "test"))
+    backbones = sorted({visible(run.record.backbone) for m in methods for run in m.runs})
+    data = data_label(visible(record.source))
     return (
-        f"{count(len(methods), 'method')}, {count(runs, 'run')} on {visible(results['stream'])}: "
-        f"{count(len(results['order']), 'task')}, {data}, {', '.join(backbones)}, {split} scores"
+        f"{count(len(methods), 'method')}, {count(runs, 'run')} on {visible(record.stream)}: "
+        f"{count(len(record.order), 'task')}, {data}, {', '.join(backbones)}, "
+        f"{visible(record.split)} scores"
     )

@@ -1,1 +1,1 @@
-"""Finding runs on disk (`collect`) and which of them may stand side by side (`comparable`)."""
+"""Run folders on disk (`collect`), their `values`, which are `comparable`, and `methods`."""

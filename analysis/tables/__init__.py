@@ -1,1 +1,1 @@
-"""Tables of runs: `compare` them, gaps to `references`, `paired` differences, the `sheet`."""
+"""Tables of runs: `compare`, gaps to `references`, `paired` differences, as a `text_table`."""

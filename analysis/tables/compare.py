@@ -7,37 +7,33 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
-from analysis.runs.collect import Run
-from analysis.runs.comparable import check_comparable, group, num_learned, repetitions
+from analysis.runs.collect import RecordedRun
+from analysis.runs.comparable import check_comparable
+from analysis.runs.methods import group, repetitions
+from analysis.runs.values import (
+    Value,
+    elapsed_s,
+    metric,
+    num_learned,
+    total_multiple,
+    trained_fraction,
+)
 from analysis.tables.paired import differences
 from analysis.tables.references import REFERENCE_METRICS, References
-from analysis.tables.sheet import Row, Sheet
+from analysis.tables.text_table import Row, TextTable
 from stream.formatting import DASH, TIMES, percent
-
-Results = dict[str, Any]
+from stream.record.run_record import MemoryRecord, RunRecord
 
 METRICS = ("average_score", "learning_score", "bwt", "forgetting")
 
 
 @dataclass(frozen=True)
 class Column:
-    """One value of a run: its header, how to read it from results.json, how to show it."""
+    """One value of a run: its header, how to read it from the record, how to show it."""
 
     header: str
-    read: Callable[[Results], float | None]
+    read: Value
     show: Callable[[float | None], str] = percent
-
-
-def trained_fraction(results: Results) -> float | None:
-    """Mean over the tasks of the trained parameters as a fraction of the base."""
-    fractions = [entry["trained_fraction"] for entry in results["ledger"]["tasks"]]
-    return mean(fractions) if fractions else None
-
-
-def elapsed_s(results: Results) -> float | None:
-    """Seconds of training and evaluation together."""
-    parts = [results["timing"][name] for name in ("train_s", "evaluate_s")]
-    return None if None in parts else sum(parts)
 
 
 def show_multiple(value: float | None) -> str:
@@ -51,14 +47,14 @@ def show_seconds(value: float | None) -> str:
 
 
 SCORES = (
-    Column("average\nscore %", lambda results: results["metrics"]["average_score"]),
-    Column("learning\nscore %", lambda results: results["metrics"]["learning_score"]),
-    Column("BWT\n%", lambda results: results["metrics"]["bwt"]),
-    Column("forget-\nting %", lambda results: results["metrics"]["forgetting"]),
+    Column("average\nscore %", metric("average_score")),
+    Column("learning\nscore %", metric("learning_score")),
+    Column("BWT\n%", metric("bwt")),
+    Column("forget-\nting %", metric("forgetting")),
 )
 COSTS = (
     Column("trained\n%/task", trained_fraction, lambda value: percent(value, 2)),
-    Column(f"total\n{TIMES} base", lambda r: r["ledger"]["total_multiple"], show_multiple),
+    Column(f"total\n{TIMES} base", total_multiple, show_multiple),
     Column("time\ns", elapsed_s, show_seconds),
 )
 REFERENCE_HEADERS = dict(
@@ -76,8 +72,8 @@ REFERENCE_HEADERS = dict(
 )
 
 
-def comparison_sheet(runs: Sequence[Run]) -> Sheet:
-    """One line a run, and mean and deviation of each method that was run with several seeds.
+def comparison_table(runs: Sequence[RecordedRun]) -> TextTable:
+    """One line per run, and mean and deviation of each method that was run with several seeds.
 
     Metrics against reference runs have a column where at least one run has a value.
 
@@ -89,94 +85,99 @@ def comparison_sheet(runs: Sequence[Run]) -> Sheet:
     columns = [*SCORES, *_reference_columns(runs, references), *COSTS]
     sections = []
     for label, members in group(runs).items():
-        rows = [_run_row(label, run.results, columns) for run in members]
+        rows = [_run_row(label, run.record, columns) for run in members]
         if len(repeated := repetitions(members)) > 1:
             rows.append(_mean_row(repeated, columns))
         sections.append(rows)
     names = ("learner", "data", "seed", "tasks")
     header = [*names, *(column.header for column in columns), "memory"]
-    return Sheet(table_title(runs[0].results), header, len(names), sections, references.notes)
+    return TextTable(table_title(runs[0].record), header, len(names), sections, references.notes)
 
 
-def _reference_columns(runs: Sequence[Run], references: References) -> list[Column]:
-    found = [references.values(run.results) for run in runs]
+def _reference_columns(runs: Sequence[RecordedRun], references: References) -> list[Column]:
+    found = [references.values(run.record) for run in runs]
     return [
-        Column(header, lambda results, name=name: references.values(results)[name])
+        Column(header, references.reader(name))
         for name, header in REFERENCE_HEADERS.items()
         if any(values[name] is not None for values in found)
     ]
 
 
-def table_title(results: Results) -> str:
+def table_title(record: RunRecord) -> str:
     """What all runs of a table have in common."""
-    data = "generated data" if results["source"] == "generated" else f"data: {results['source']}"
-    note = ", validation scores" if results.get("split") == "validation" else ""
-    return f"{results['stream']}, {len(results['order'])} tasks, {data}{note}"
+    data = "generated data" if record.source == "generated" else f"data: {record.source}"
+    note = ", validation scores" if record.split == "validation" else ""
+    return f"{record.stream}, {len(record.order)} tasks, {data}{note}"
 
 
-def _run_row(label: str, results: Results, columns: Sequence[Column]) -> Row:
-    num_tasks, done = len(results["order"]), num_learned(results)
-    tasks = str(num_tasks) if results["status"] == "complete" else f"{done}/{num_tasks}"
-    values = [column.show(column.read(results)) for column in columns]
-    memory = show_memory(results["memory"])
-    names = [label, results["source"], str(results["seed"]), tasks]
+def _run_row(label: str, record: RunRecord, columns: Sequence[Column]) -> Row:
+    num_tasks, done = len(record.order), num_learned(record)
+    tasks = str(num_tasks) if record.status == "complete" else f"{done}/{num_tasks}"
+    values = [column.show(column.read(record)) for column in columns]
+    memory = show_memory(record.memory)
+    names = [label, record.source, str(record.seed), tasks]
     return Row(names, [*values, memory], is_loud=memory.endswith("BROKEN"))
 
 
-def _mean_row(runs: Sequence[Run], columns: Sequence[Column]) -> Row:
+def _mean_row(runs: Sequence[RecordedRun], columns: Sequence[Column]) -> Row:
     values = []
     for column in columns:
-        found = [value for run in runs if (value := column.read(run.results)) is not None]
+        found = [value for run in runs if (value := column.read(run.record)) is not None]
         whole = len(found) == len(runs)
         show = column.show
         values.append(f"{show(mean(found))}±{show(stdev(found))}" if whole else DASH)
-    names = ["mean ± sd", runs[0].results["source"], f"n={len(runs)}", ""]
+    names = ["mean ± sd", runs[0].record.source, f"n={len(runs)}", ""]
     return Row(names, [*values, ""], is_mean=True)
 
 
-def show_memory(memory: dict[str, Any]) -> str:
+def show_memory(memory: MemoryRecord) -> str:
     """Tasks whose last logits equal their first, of those checked; loud for a broken promise."""
-    checked, identical = memory["tasks_checked"], memory["tasks_identical"]
-    broken = memory["promised"] and identical < checked
+    checked, identical = memory.tasks_checked, memory.tasks_identical
+    broken = memory.promised and identical < checked
     text = f"{identical}/{checked}" if checked else DASH
     return f"{text} BROKEN" if broken else text
 
 
-def comparison_csv(runs: Sequence[Run]) -> str:
-    """One line a run for other programs: fractions and seconds, empty where undefined."""
+def comparison_csv(runs: Sequence[RecordedRun]) -> str:
+    """One line per run for other programs: fractions and seconds, empty where undefined."""
     check_comparable(runs)
     references = References(runs)
     return _csv_text(
         [
-            _csv_row(label, run, references.values(run.results))
+            _csv_row(label, run, references.values(run.record))
             for label, members in group(runs).items()
             for run in members
         ]
     )
 
 
-def _csv_row(label: str, run: Run, against: Mapping[str, float | None]) -> dict[str, Any]:
-    results = run.results
-    same = ("learner", "stream", "backbone", "source", "seed", "status")
+def _csv_row(label: str, run: RecordedRun, against: Mapping[str, float | None]) -> dict[str, Any]:
+    record = run.record
     return {
         "run": str(run.path),
         "method": label,
-        **{name: results[name] for name in same},
-        "tasks_learned": num_learned(results),
-        "tasks": len(results["order"]),
-        **{name: results["metrics"][name] for name in METRICS},
+        "learner": record.learner,
+        "stream": record.stream,
+        "backbone": record.backbone,
+        "source": record.source,
+        "seed": record.seed,
+        "status": record.status,
+        "tasks_learned": num_learned(record),
+        "tasks": len(record.order),
+        **{name: record.metrics[name] for name in METRICS},
         **against,
-        "trained_fraction": trained_fraction(results),
-        "total_multiple": results["ledger"]["total_multiple"],
-        **{name: results["memory"][name] for name in ("tasks_identical", "tasks_checked")},
-        "train_s": results["timing"]["train_s"],
-        "evaluate_s": results["timing"]["evaluate_s"],
-        "data_hash": results["data"]["hash"],
+        "trained_fraction": trained_fraction(record),
+        "total_multiple": record.ledger.total_multiple,
+        "tasks_identical": record.memory.tasks_identical,
+        "tasks_checked": record.memory.tasks_checked,
+        "train_s": record.timing.train_s,
+        "evaluate_s": record.timing.evaluate_s,
+        "data_hash": record.data.hash,
     }
 
 
-def difference_csv(runs: Sequence[Run], against: str) -> str:
-    """One line a method and measure: paired differences from ``against``, a label, as fractions."""
+def difference_csv(runs: Sequence[RecordedRun], against: str) -> str:
+    """One line per method and measure: paired differences from ``against`` as fractions."""
     rows = []
     for label, by_measure in differences(runs, against).items():
         for name, difference in by_measure.items():

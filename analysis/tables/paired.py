@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.runs.collect import Run
-from analysis.runs.comparable import group, repetitions
-from analysis.tables.sheet import Row, Sheet
+from analysis.runs.collect import RecordedRun
+from analysis.runs.methods import group, repetitions
+from analysis.tables.text_table import Row, TextTable
 from stream.errors import UserError, unknown
 from stream.formatting import DASH, MINUS, percent
 
@@ -62,7 +62,7 @@ def paired_difference(differences: Sequence[float]) -> Difference:
     return Difference(len(values), float(values.mean()), bounds)
 
 
-def choose_method(runs: Sequence[Run], wanted: str) -> str:
+def choose_method(runs: Sequence[RecordedRun], wanted: str) -> str:
     """The label of the method meant by a label, or by a learner that is one method only.
 
     Raises:
@@ -71,7 +71,7 @@ def choose_method(runs: Sequence[Run], wanted: str) -> str:
     labels = group(runs)
     if wanted in labels:
         return wanted
-    of_learner = [label for label, runs in labels.items() if runs[0].results["learner"] == wanted]
+    of_learner = [label for label, runs in labels.items() if runs[0].record.learner == wanted]
     if len(of_learner) > 1:
         raise UserError(f"--against {wanted} is several methods: {', '.join(of_learner)}")
     if not of_learner:
@@ -79,24 +79,25 @@ def choose_method(runs: Sequence[Run], wanted: str) -> str:
     return of_learner[0]
 
 
-def differences(runs: Sequence[Run], against: str) -> dict[str, dict[str, Difference]]:
+def differences(runs: Sequence[RecordedRun], against: str) -> dict[str, dict[str, Difference]]:
     """Every other method's differences from ``against`` by label and measure.
 
     Args:
-        runs: runs of one stream; complete ones count, one a seed.
+        runs: runs of one stream; complete ones count, one per seed.
         against: a method's label.
     """
     groups = {label: repetitions(members) for label, members in group(runs).items()}
-    base = {run.results["seed"]: run.results["metrics"] for run in groups.pop(against)}
+    base = {run.record.seed: run.record.metrics for run in groups.pop(against)}
     found = {}
     for label, members in groups.items():
-        own = {run.results["seed"]: run.results["metrics"] for run in members}
+        own = {run.record.seed: run.record.metrics for run in members}
         found[label] = {
             name: paired_difference(
                 [
-                    own[seed][name] - base[seed][name]
+                    mine - other
                     for seed in sorted(own.keys() & base.keys())
-                    if own[seed][name] is not None and base[seed][name] is not None
+                    for mine, other in [(own[seed][name], base[seed][name])]
+                    if mine is not None and other is not None
                 ]
             )
             for name in MEASURES
@@ -104,7 +105,7 @@ def differences(runs: Sequence[Run], against: str) -> dict[str, dict[str, Differ
     return found
 
 
-def difference_sheet(runs: Sequence[Run], wanted: str) -> Sheet:
+def difference_table(runs: Sequence[RecordedRun], wanted: str) -> TextTable:
     """The table of `differences`, in percentage points.
 
     Raises:
@@ -127,7 +128,7 @@ def difference_sheet(runs: Sequence[Run], wanted: str) -> Sheet:
             f"{DASH}: fewer than {LEAST_PAIRS} pairs give no interval, no pair no difference."
         )
     header = ["learner", "n", *MEASURES.values()]
-    return Sheet(f"Differences from {against}", header, 2, [rows], notes)
+    return TextTable(f"Differences from {against}", header, 2, [rows], notes)
 
 
 def show_difference(difference: Difference) -> str:

@@ -5,12 +5,12 @@ its end, float64 [T].
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from analysis.runs.collect import Run
-from analysis.runs.comparable import group
+from analysis.runs.collect import RecordedRun
+from analysis.runs.methods import group
+from analysis.runs.values import Value, setting
 from stream.metrics import (
     NotEvaluatedError,
     forward_transfer_independent,
@@ -18,8 +18,8 @@ from stream.metrics import (
     intransigence,
     intransigence_joint_final,
 )
+from stream.record.run_record import RunRecord
 
-Results = dict[str, Any]
 Key = tuple[str, int]  # backbone and seed
 
 REFERENCE_METRICS = (
@@ -37,11 +37,11 @@ class References:
     Attributes:
         joint_final: `joint` trained once on all tasks.
         joint_prefix: `joint` with ``learner.prefix``, trained anew on tasks 1..k at each k.
-        independent: one model a task.
+        independent: one model per task.
         notes: which runs serve as no reference and why, a line each.
     """
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[RecordedRun]) -> None:
         """Find the references among ``runs``, which are runs of one stream."""
         self.notes: list[str] = []
         self.joint_final = self._find(runs, "joint", prefix=False)
@@ -49,26 +49,26 @@ class References:
         self.independent = self._find(runs, "independent")
 
     def _find(
-        self, runs: Sequence[Run], learner: str, *, prefix: bool = False
-    ) -> dict[Key, Results]:
-        found: dict[Key, Results] = {}
+        self, runs: Sequence[RecordedRun], learner: str, *, prefix: bool = False
+    ) -> dict[Key, RunRecord]:
+        found: dict[Key, RunRecord] = {}
         label_of: dict[Key, str] = {}
         for label, members in group(runs).items():
             for run in members:
-                results = run.results
-                is_prefix = bool((results["config"].get("learner") or {}).get("prefix"))
-                if results["learner"] != learner or is_prefix != prefix:
+                record = run.record
+                is_prefix = bool(setting(record, "learner.prefix"))
+                if record.learner != learner or is_prefix != prefix:
                     continue
-                key = results["backbone"], results["seed"]
-                if results["status"] != "complete":
+                key = record.backbone, record.seed
+                if record.status != "complete":
                     self.notes.append(f"no reference, since it is not complete: {run.path}")
                 elif key not in found:
-                    found[key], label_of[key] = results, label
+                    found[key], label_of[key] = record, label
                 elif label_of[key] != label:
                     self.notes.append(f"no reference, since {label_of[key]} comes first: {label}")
         return found
 
-    def values(self, results: Results) -> dict[str, float | None]:
+    def values(self, record: RunRecord) -> dict[str, float | None]:
         """Every metric of `REFERENCE_METRICS`; None where a run has no reference or is one.
 
         The gap to joint is that to the exact ``prefix`` run where there is one: its last model has
@@ -77,29 +77,37 @@ class References:
         joint = self.joint_prefix or self.joint_final
         alone, final = self.independent, self.joint_final
         return {
-            "gap_to_joint": _against(results, joint, gap_to_reference),
-            "gap_to_independent": _against(results, alone, gap_to_reference),
-            "intransigence": _against(results, self.joint_prefix, intransigence, whole=True),
-            "intransigence_joint_final": _against(results, final, intransigence_joint_final),
-            "fwt_independent": _against(results, alone, forward_transfer_independent),
+            "gap_to_joint": _against(record, joint, gap_to_reference),
+            "gap_to_independent": _against(record, alone, gap_to_reference),
+            "intransigence": _against(record, self.joint_prefix, intransigence, whole=True),
+            "intransigence_joint_final": _against(record, final, intransigence_joint_final),
+            "fwt_independent": _against(record, alone, forward_transfer_independent),
         }
+
+    def reader(self, name: str) -> Value:
+        """Return how to read one of `REFERENCE_METRICS` of a run."""
+        return lambda record: self.values(record)[name]
 
 
 def _against(
-    results: Results,
-    references: dict[Key, Results],
+    record: RunRecord,
+    references: dict[Key, RunRecord],
     metric: Callable[[np.ndarray, np.ndarray], float | None],
     *,
     whole: bool = False,
 ) -> float | None:
-    """Return the metric against the reference of the same backbone and seed."""
-    other = references.get((results["backbone"], results["seed"]))
-    if other is None or other["learner"] == results["learner"]:
+    """Return a metric against the reference of the same backbone and seed.
+
+    Args:
+        record: the run.
+        references: by backbone and seed.
+        metric: of the run's matrix and the reference's scores.
+        whole: whether the reference's whole matrix counts, instead of its last row.
+    """
+    other = references.get((record.backbone, record.seed))
+    if other is None or other.learner == record.learner:
         return None
-    scores = np.array(other["matrix"], dtype=np.float64)
     try:
-        return metric(
-            np.array(results["matrix"], dtype=np.float64), scores if whole else scores[-1]
-        )
+        return metric(record.scores, other.scores if whole else other.scores[-1])
     except NotEvaluatedError:
         return None

@@ -29,11 +29,12 @@ COMMANDS = {
     "tasks": Command("stream.cli.tasks", "show a task, prepare a stream, inspect a file"),
     "predict": Command("stream.cli.predict", "answer texts with what a run has learned"),
     "export": Command("stream.cli.export", "write one learned task as two files that stand alone"),
-    "compare": Command("analysis.__main__", "one table of runs, over seeds"),
-    "figures": Command("analysis.__main__", "figures of each run, and of several together"),
-    "report": Command("analysis.__main__", "one HTML file about all runs"),
-    "spans": Command("analysis.__main__", "scores without the adapters of some layers"),
-    "verify": Command("analysis.__main__", "prove a run again from its files"),
+    "compare": Command("analysis.commands", "one table of runs, over seeds"),
+    "figures": Command("analysis.commands", "figures of each run, and of several together"),
+    "report": Command("analysis.commands", "one HTML file about all runs"),
+    "layer-ranges": Command("analysis.commands", "scores without the adapters of some layers"),
+    "spans": Command("analysis.commands", "the older name of layer-ranges"),
+    "verify": Command("analysis.commands", "prove a run again from its files"),
 }
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
-State = Mapping[str, torch.Tensor]
+State = Mapping[str, "torch.Tensor"]
 
 
 def count_stored(states: Iterable[State]) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import msgspec
+import numpy as np
 
 from stream.atomic_io import write_atomic
 from stream.errors import UserError, first_line, require
@@ -153,6 +154,14 @@ class RunRecord(msgspec.Struct, kw_only=True):
                 raise ValueError(f"{name} is not {num_tasks} x {num_tasks}")
         if num_tasks == 0 or self.ledger.base_parameters <= 0:
             raise ValueError("a run has at least one task and one parameter")
+        for name in ("average_score", "learning_score", "bwt", "forgetting"):
+            if name not in self.metrics:
+                raise ValueError(f"metrics lack {name}")
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The matrix as float64 [T, T], NaN where nothing was evaluated."""
+        return np.array(self.matrix, dtype=np.float64)  # None becomes NaN
 
     @classmethod
     def read(cls, path: Path) -> Self:

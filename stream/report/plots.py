@@ -1,4 +1,4 @@
-"""Figures of one run, drawn from the dictionary in its ``results.json``.
+"""Figures of one run, drawn from its record.
 
 T is the number of tasks. Scores are fractions, shown as percent; undefined shows as a dash.
 """
@@ -19,52 +19,44 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from stream.atomic_io import write_atomic
-from stream.formatting import DASH, MINUS, TIMES, percent
-
-Results = dict[str, Any]
+from stream.formatting import DASH, MINUS, TIMES, percent, visible
+from stream.record.run_record import LedgerRecord, RunRecord
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito 2008
 SCORE_LABEL = "score on the task's own metric (%)"
 
 
 def plain(text: str, limit: int = 36) -> str:
-    """Text as matplotlib shall draw it: no formulas between dollars, cut to `limit` letters."""
-    text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return text.replace("$", r"\$")
+    """Text as matplotlib shall draw it: visible, no formulas between dollars, cut to `limit`."""
+    return visible(text, limit).replace("$", r"\$")
 
 
-def display_names(results: Results) -> list[str]:
-    """The T numbered names to show, in stream order: titles where the run has them."""
-    names = results.get("titles") or results["order"]
-    return [f"{number} · {plain(name)}" for number, name in enumerate(names, start=1)]
+def display_names(record: RunRecord) -> list[str]:
+    """The T numbered titles, in stream order."""
+    return [f"{number} · {plain(title)}" for number, title in enumerate(record.titles, start=1)]
 
 
-def score_matrix(results: Results) -> np.ndarray:
-    """The T x T scores, row i after learning task i; NaN where nothing was evaluated."""
-    return np.array(results["matrix"], dtype=float)  # None becomes NaN
-
-
-def running_average(results: Results) -> np.ndarray:
+def running_average(record: RunRecord) -> np.ndarray:
     """The T averages over tasks 1..k after learning task k; NaN where one score is missing."""
-    return np.array([row[: k + 1].mean() for k, row in enumerate(score_matrix(results))])
+    return np.array([row[: k + 1].mean() for k, row in enumerate(record.scores)])
 
 
-def stream_name(results: Results) -> str:
+def stream_name(record: RunRecord) -> str:
     """The stream, with the words "generated data" where no real text was used."""
-    return plain(results["stream"]) + " (generated data)" * (results["source"] == "generated")
+    return plain(record.stream) + " (generated data)" * (record.source == "generated")
 
 
-def headline(results: Results) -> str:
+def headline(record: RunRecord) -> str:
     """Who ran on what and how it ended: the two first lines of every figure of one run."""
-    note = ", validation scores" if results.get("split") == "validation" else ""
-    run = f"{plain(results['backbone'])}, seed {results['seed']}{note}"
-    metrics = results["metrics"]
-    average, forgetting = percent(metrics["average_score"]), percent(metrics["forgetting"])
+    note = ", validation scores" if record.split == "validation" else ""
+    run = f"{plain(record.backbone)}, seed {record.seed}{note}"
+    average = percent(record.metrics["average_score"])
+    forgetting = percent(record.metrics["forgetting"])
     outcome = f"average score {average} %, forgetting {forgetting} %".replace(f"{DASH} %", DASH)
-    if results["status"] != "complete":
-        num_learned = int((~np.isnan(score_matrix(results))).any(axis=1).sum())
-        outcome += f"; partial: {num_learned} of {len(results['order'])} tasks learned"
-    return f"{plain(results['learner'])} on {stream_name(results)}, {run}\n{outcome}"
+    if record.status != "complete":
+        num_learned = int((~np.isnan(record.scores)).any(axis=1).sum())
+        outcome += f"; partial: {num_learned} of {len(record.order)} tasks learned"
+    return f"{plain(record.learner)} on {stream_name(record)}, {run}\n{outcome}"
 
 
 def new_figure(width: float, height: float, heading: str) -> Figure:
@@ -80,15 +72,24 @@ def new_figure(width: float, height: float, heading: str) -> Figure:
     return figure
 
 
-def column_names(results: Results) -> list[str]:
+def column_names(record: RunRecord) -> list[str]:
     """The display names, with the metric of each task where it is not accuracy."""
-    pairs = zip(display_names(results), results["metric_names"], strict=True)
-    return [n if m == "accuracy" else f"{n} ({m.replace('_', ' ')})" for n, m in pairs]
+    pairs = zip(display_names(record), record.metric_names, strict=True)
+    return [n if m == "accuracy" else f"{n} ({plain(m.replace('_', ' '))})" for n, m in pairs]
 
 
-def draw_matrix(axes: Axes, results: Results) -> QuadMesh:
-    """Draw the scores as coloured cells with their percent; negative ones are orange."""
-    scores, names = score_matrix(results), display_names(results)
+def draw_matrix(axes: Axes, scores: np.ndarray, record: RunRecord) -> QuadMesh:
+    """Draw scores as coloured cells with their percent; negative ones are orange.
+
+    Args:
+        axes: where to draw.
+        scores: float64 [T, T], NaN where nothing was evaluated.
+        record: a run of the stream, which names the tasks.
+
+    Returns:
+        The cells, for `add_colour_bar`.
+    """
+    names = display_names(record)
     colours = matplotlib.colormaps["viridis"].with_extremes(under=ORANGE)
     masked = np.ma.masked_invalid(scores)
     mesh = axes.pcolormesh(masked, cmap=colours, vmin=0, vmax=1, edgecolors="white", lw=0.6)
@@ -98,7 +99,7 @@ def draw_matrix(axes: Axes, results: Results) -> QuadMesh:
             text = axes.text(column + 0.5, row + 0.5, percent(score, 0), color=colour, size=8)
             text.set(ha="center", va="center")
     ticks = np.arange(len(names)) + 0.5
-    axes.set_xticks(ticks, column_names(results), rotation=90, fontsize=8.5)
+    axes.set_xticks(ticks, column_names(record), rotation=90, fontsize=8.5)
     axes.set_yticks(ticks, names, fontsize=8.5)
     axes.set_ylim(len(names), 0)  # the first row on top
     axes.tick_params(length=0)
@@ -109,37 +110,45 @@ def draw_matrix(axes: Axes, results: Results) -> QuadMesh:
 def add_colour_bar(
     figure: Figure, mesh: QuadMesh, axes: Any, *, negative: bool, shrink: float = 1.0
 ) -> None:
-    """The scale of `draw_matrix`; with the colour of negative scores if there are any."""
+    """Add the scale of `draw_matrix`.
+
+    Args:
+        figure: the figure to add it to.
+        mesh: the cells.
+        axes: the panels beside which it stands.
+        negative: whether some scores are negative: it shows their colour, too.
+        shrink: its length as a fraction of the panels' height.
+    """
     ends = "min" if negative else "neither"
     bar = figure.colorbar(mesh, ax=axes, extend=ends, aspect=40 * shrink, shrink=shrink)
     bar.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1], labels=["0", "20", "40", "60", "80", "100"])
     bar.set_label(SCORE_LABEL + ("; orange: below 0" if negative else ""))
 
 
-def matrix_heatmap(results: Results) -> Figure:
+def matrix_heatmap(record: RunRecord) -> Figure:
     """Heat map of the matrix: rows "after learning task i", columns "score on task j"."""
-    left = 0.08 * max(map(len, display_names(results)))
-    below = 0.08 * max(map(len, column_names(results)))
-    size = max(0.36 * len(results["order"]), 3.2)  # all in inches
-    figure = new_figure(size + left + 1.6, size + below + 1.7, headline(results))
+    left = 0.08 * max(map(len, display_names(record)))
+    below = 0.08 * max(map(len, column_names(record)))
+    size = max(0.36 * len(record.order), 3.2)  # all in inches
+    figure = new_figure(size + left + 1.6, size + below + 1.7, headline(record))
     axes = figure.add_subplot()
-    mesh = draw_matrix(axes, results)
+    mesh = draw_matrix(axes, record.scores, record)
     label = "score on task (accuracy where no metric is named)"
     axes.set(xlabel=label, ylabel="after learning task")
-    add_colour_bar(figure, mesh, axes, negative=bool((score_matrix(results) < 0).any()))
+    add_colour_bar(figure, mesh, axes, negative=bool((record.scores < 0).any()))
     return figure
 
 
-def score_lines(results: Results) -> Figure:
+def score_lines(record: RunRecord) -> Figure:
     """The average over the stream on top, then a small panel for each task."""
-    scores, names = score_matrix(results), display_names(results)
+    scores, names = record.scores, display_names(record)
     width = max(2.3, max(map(len, names)) * 0.07 + 0.2)  # inches a panel, for its whole title
     num_columns = min(math.ceil(math.sqrt(len(names))), max(1, int(16 / width)))
     num_rows = math.ceil(len(names) / num_columns)
-    figure = new_figure(max(width * num_columns + 0.6, 7), 1.5 * num_rows + 3.6, headline(results))
+    figure = new_figure(max(width * num_columns + 0.6, 7), 1.5 * num_rows + 3.6, headline(record))
     grid = figure.add_gridspec(num_rows + 1, num_columns, height_ratios=[1.9] + [1] * num_rows)
     top = figure.add_subplot(grid[0, :])
-    _draw_average(top, scores, running_average(results))
+    _draw_average(top, scores, running_average(record))
     for task, name in enumerate(names):
         row, column = divmod(task, num_columns)
         axes = figure.add_subplot(grid[row + 1, column], sharex=top, sharey=top)
@@ -186,31 +195,31 @@ def _draw_task(axes: Axes, scores: np.ndarray, num_tasks: int, name: str) -> Non
     _tidy(axes, name, size=8.5, pad=14)
 
 
-def parameter_growth(results: Results) -> Figure:
+def parameter_growth(record: RunRecord) -> Figure:
     """By task: stored parameters as a multiple of the base, trained ones, and any buffer."""
-    tasks, names = results["ledger"]["tasks"], display_names(results)
-    buffers = [entry["buffer_examples"] for entry in tasks]
+    tasks, names = record.ledger.tasks, display_names(record)
+    buffers = [row.buffer_examples for row in tasks]
     heights = [3, 1.2, 1.2] if any(buffers) else [3, 1.2]
     height = 1.3 * sum(heights) + 0.08 * max(map(len, names)) + 1.6  # inches
-    figure = new_figure(max(0.36 * len(names) + 2, 7), height, headline(results))
+    figure = new_figure(max(0.36 * len(names) + 2, 7), height, headline(record))
     panels = figure.subplots(len(heights), sharex=True, height_ratios=heights)
-    _draw_growth(panels[0], results["ledger"], len(names))
+    _draw_growth(panels[0], record.ledger, len(names))
     numbers = np.arange(1, len(tasks) + 1)
-    panels[1].bar(numbers, [100 * entry["trained_fraction"] for entry in tasks], color=BLUE)
+    panels[1].bar(numbers, [100 * row.trained_fraction for row in tasks], color=BLUE)
     _tidy(panels[1], "trained for each task (% of the base)")
     if any(buffers):
         panels[2].bar(numbers, buffers, color=ORANGE)
-        _tidy(panels[2], f"examples kept ({tasks[-1]['buffer_bytes'] / 1e6:.3g} MB at the end)")
+        _tidy(panels[2], f"examples kept ({tasks[-1].buffer_bytes / 1e6:.3g} MB at the end)")
     panels[-1].set_xticks(range(len(names) + 1), ["pretrained", *names], rotation=90, fontsize=8.5)
     panels[-1].set(xlim=(-0.6, len(names) + 0.6), xlabel="after learning task")
     return figure
 
 
-def _draw_growth(axes: Axes, ledger: dict[str, Any], num_tasks: int) -> None:
+def _draw_growth(axes: Axes, ledger: LedgerRecord, num_tasks: int) -> None:
     """Stored multiples beside a fine-tuned copy for each task, k times (Houlsby et al. 2019)."""
-    base, copies = ledger["base_parameters"], np.arange(1, num_tasks + 1)
-    multiples = [1.0] + [entry["stored_parameters"] / base for entry in ledger["tasks"]]
-    axes.plot(copies, copies, color=GREY, ls="--", marker="o", ms=3.5, label="a full copy a task")
+    base, copies = ledger.base_parameters, np.arange(1, num_tasks + 1)
+    multiples = [1.0] + [row.stored_parameters / base for row in ledger.tasks]
+    axes.plot(copies, copies, color=GREY, ls="--", marker="o", ms=3.5, label="a full copy per task")
     axes.plot(multiples, color=BLUE, lw=2.2, marker="o", ms=4, label="this run")
     ends = ((len(multiples) - 1, multiples[-1], BLUE), (num_tasks, num_tasks, GREY))
     style: dict[str, Any] = {"ha": "center", "weight": "bold", "textcoords": "offset points"}
@@ -229,25 +238,37 @@ def _draw_growth(axes: Axes, ledger: dict[str, Any], num_tasks: int) -> None:
 FIGURES = {"matrix": matrix_heatmap, "scores": score_lines, "parameters": parameter_growth}
 
 
-def write_figures(results: Results, folder: Path) -> list[Path]:
+def write_figures(record: RunRecord, folder: Path) -> list[Path]:
     """Draw every figure of a run into ``folder/figures``; return the PNG files."""
-    return [save(draw(results), folder / "figures", name)[0] for name, draw in FIGURES.items()]
+    return [save(draw(record), folder / "figures", name)[0] for name, draw in FIGURES.items()]
 
 
 def save(
     figure: Figure, folder: Path, name: str, formats: Sequence[str] = ("png", "svg")
 ) -> list[Path]:
-    """Write NAME.FORMAT for each format (png, svg, pdf), each whole or not at all.
+    """Write NAME.FORMAT for each format, each whole or not at all.
 
-    Equal figures give equal bytes: no file says when it was written. Text in them stays text.
+    Args:
+        figure: what to write.
+        folder: where to write; it is made.
+        name: of the files, without suffix.
+        formats: out of png, svg and pdf.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{format_}" for format_ in formats]
-    fonts: Any = {"svg.fonttype": "none", "svg.hashsalt": "stream", "pdf.fonttype": 42}
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with matplotlib.rc_context(fonts):
-        for path, format_ in zip(paths, formats, strict=True):
-            drawn = BytesIO()
-            figure.savefig(drawn, format=format_, dpi=150, metadata=undated.get(format_))
-            write_atomic(path, drawn.getvalue())
+    for path, format_ in zip(paths, formats, strict=True):
+        write_atomic(path, encoded(figure, format_))
     return paths
+
+
+def encoded(figure: Figure, format_: str) -> bytes:
+    """Return a figure as the content of a png, svg or pdf file.
+
+    Equal figures give equal bytes: no file says when it was written. Text in it stays text.
+    """
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "stream", "pdf.fonttype": 42}
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    drawn = BytesIO()
+    with matplotlib.rc_context(settings):
+        figure.savefig(drawn, format=format_, dpi=150, metadata=undated.get(format_))
+    return drawn.getvalue()

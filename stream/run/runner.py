@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from stream.config.run import RunConfig
 from stream.data.task import Task
 from stream.errors import IsolationError
@@ -13,6 +15,7 @@ from stream.evaluation.evaluate import evaluate
 from stream.evaluation.probe import Probe, sampled
 from stream.fingerprint import Fingerprinter
 from stream.record.matrix import Cell, ScoreMatrix
+from stream.record.run_record import RunRecord
 from stream.report import plots
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
@@ -101,7 +104,7 @@ def _run(
             keeper.check_stop()  # not before the row is saved: scoring is short beside learning
     record.status = "complete"
     # First, so that a run is complete on disk when everything is there.
-    figures = plots.write_figures(record.as_json(), folder)
+    figures = plots.write_figures(msgspec.convert(record.as_json(), RunRecord), folder)
     results = record.write(folder)
     tracker.finish(results, figures)
     display.finish(results, folder)

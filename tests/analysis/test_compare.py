@@ -3,7 +3,7 @@
 import csv
 import io
 import itertools
-import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,21 +15,34 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from analysis.__main__ import main
-from analysis.runs.collect import Run, collect
-from analysis.runs.comparable import largest_comparable, method_labels, variant_labels
-from analysis.tables.compare import comparison_sheet
-from analysis.tables.sheet import Row, Sheet, latex, markdown, rich_table, show
+from analysis.runs.collect import RecordedRun, collect
+from analysis.runs.comparable import largest_comparable
+from analysis.runs.methods import method_labels, variant_labels
+from analysis.tables.compare import comparison_table
+from analysis.tables.text_table import Row, TextTable, latex, markdown, rich_table, show
 from stream.formatting import DASH, MINUS, TIMES
-from tests.analysis.made_runs import MATRIX, METRICS, ORDER, results_of, write
+from stream.record.run_record import RunRecord
+from tests.analysis.made_runs import (
+    MATRIX,
+    METRICS,
+    ORDER,
+    data_of,
+    memory_of,
+    record_of,
+    runs_of,
+    values_of,
+    write,
+    write_broken,
+)
 
 
-def sheet_of(*results: dict[str, Any]) -> Sheet:
-    return comparison_sheet([Run(Path(str(i)), r) for i, r in enumerate(results)])
+def table_of(*records: RunRecord) -> TextTable:
+    return comparison_table(runs_of(*records))
 
 
-def shown(*results: dict[str, Any]) -> list[list[str]]:
+def shown(*records: RunRecord) -> list[list[str]]:
     """The cells of the comparison table, without its title."""
-    table = rich_table(sheet_of(*results))
+    table = rich_table(table_of(*records))
     return [
         [str(cell) for cell in row] for row in zip(*(c.cells for c in table.columns), strict=True)
     ]
@@ -37,47 +50,63 @@ def shown(*results: dict[str, Any]) -> list[list[str]]:
 
 # --- finding and reading runs
 
+LEDGER = values_of(record_of())["ledger"]
+POINT = {"task": 0, "step": 1, "scores": [0.5]}
+PROBE = {"every": 2, "rows": 8, "seconds": 0.1, "points": [POINT]}
+
 
 def test_runs_are_found_in_folders_of_runs_once_each(tmp_path: Path) -> None:
-    deep = write(tmp_path / "sweep" / "1", results_of(seed=1))
-    write(tmp_path / "sweep" / "0", results_of(seed=0))
-    write(deep / "checkpoint", results_of(seed=9))  # a copy inside a run is no run
+    deep = write(tmp_path / "sweep" / "1", record_of(seed=1))
+    write(tmp_path / "sweep" / "0", record_of(seed=0))
+    write(deep / "checkpoint", record_of(seed=9))  # a copy inside a run is no run
     runs, problems = collect([tmp_path, deep, deep / "results.json"])
-    assert [run.results["seed"] for run in runs] == [0, 1]
+    assert [run.record.seed for run in runs] == [0, 1]
     assert runs[1].path == deep
     assert problems == []
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
+    ("content", "concerns"),
     [
-        ("{", "not valid JSON"),
-        ("", "not valid JSON"),
-        ("[" * 100_000, "nested too deeply"),
-        ("[1, 2]", "no key 'schema'"),
-        ('{"accuracy": 1}', "no key 'schema'"),
-        (results_of() | {"schema": 2}, "schema 2 is not 1"),
-        ({k: v for k, v in results_of().items() if k != "ledger"}, "'ledger' is missing"),
-        (results_of(metrics={"average_score": 0.5}), "'metrics' lacks 'learning_score'"),
-        (results_of(matrix=[[0.5]]), "not 3 x 3"),
-        (results_of(order=[], titles=[], metric_names=[], matrix=[]), "not 0 x 0"),
-        (results_of(matrix=[[0.5, "x", None]] * 3), "'x' is no number or null"),
-        (json.dumps(results_of(matrix=[[float("nan")] * 3] * 3)), "NaN"),
-        (results_of(titles=["SST-2"]), "titles"),
-        (results_of(ledger={"base_parameters": 0, "total_multiple": 1, "tasks": []}), "positive"),
-        (results_of(ledger={"base_parameters": 1, "total_multiple": 1, "tasks": [{}]}), "None"),
+        ("{", "malformed|truncated"),
+        ("", "malformed|truncated"),
+        ('{"schema": 1, "config": {"a": ' + "[" * 100_000, "recursion"),
+        ("[1, 2]", "object"),
+        ('{"accuracy": 1}', "schema"),
+        (values_of(record_of(), schema=2), "schema 2"),
+        (values_of(record_of(), ledger=None), "ledger"),
+        (values_of(record_of(), metrics={"average_score": 0.5}), "learning_score"),
+        (values_of(record_of(), matrix=[[0.5]]), "matrix"),
+        (values_of(record_of(), matrix=[[0.5]] * 3), "3 x 3"),
+        (values_of(record_of(), order=[], titles=[], metric_names=[], matrix=[], cells=[]), "task"),
+        (values_of(record_of(), matrix=[[0.5, "x", None]] * 3), "float"),
+        (values_of(record_of(), matrix=[[True, None, None]] * 3), "bool"),
+        (values_of(record_of(), matrix=[[float("nan")] * 3] * 3), "malformed"),
+        (values_of(record_of(), titles=["SST-2"]), "titles"),
+        (values_of(record_of(), ledger=LEDGER | {"base_parameters": 0}), "parameter"),
+        (values_of(record_of(), ledger=LEDGER | {"tasks": [{}]}), "ledger.tasks"),
+        (values_of(record_of(), losses={"cola": [None]}), "losses"),
+        (values_of(record_of(), probe=PROBE | {"points": [POINT | {"scores": []}]}), "probe"),
     ],
 )
 def test_broken_and_foreign_files_are_named_with_the_reason(
-    tmp_path: Path, content: Any, reason: str
+    tmp_path: Path, content: Any, concerns: str
 ) -> None:
-    good, bad = write(tmp_path / "good", results_of()), write(tmp_path / "bad", content)
+    good, bad = write(tmp_path / "good", record_of()), write_broken(tmp_path / "bad", content)
     runs, problems = collect([bad, good])
     assert [run.path for run in runs] == [good]
     assert len(problems) == 1
-    assert problems[0].startswith(f"{bad / 'results.json'}: ")
-    assert reason in problems[0]
+    assert str(bad / "results.json") in problems[0]
+    assert re.search(concerns, problems[0])
     assert "\n" not in problems[0]
+
+
+def test_the_line_about_a_broken_record_says_where_and_what(tmp_path: Path) -> None:
+    values = values_of(record_of(), matrix=[[0.5, "x", None]] * 3)
+    file = write_broken(tmp_path, values) / "results.json"
+    _, problems = collect([tmp_path])
+    reason = "Expected `float | null`, got `str` - at `$.matrix[0][1]`"
+    assert problems == [f"{file} is no record of a run: {reason}"]
 
 
 def test_empty_and_missing_folders_exit_with_2_and_one_line_each(
@@ -97,8 +126,8 @@ def test_empty_and_missing_folders_exit_with_2_and_one_line_each(
 def test_a_broken_run_does_not_hide_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path / "a", "{")
-    write(tmp_path / "b", results_of("replay"))
+    write_broken(tmp_path / "a", "{")
+    write(tmp_path / "b", record_of("replay"))
     assert main(["compare", str(tmp_path)]) == 1
     output = capsys.readouterr()
     assert "replay" in output.out
@@ -109,7 +138,7 @@ def test_a_broken_run_does_not_hide_the_others(
 
 
 def test_table_shows_the_numbers_computed_by_hand() -> None:
-    (row,) = shown(results_of())
+    (row,) = shown(record_of())
     assert row == [
         *("finetune", "generated", "0", "3"),
         *("41.7", "50.0", f"{MINUS}12.5", "12.5"),
@@ -118,13 +147,13 @@ def test_table_shows_the_numbers_computed_by_hand() -> None:
 
 
 def test_undefined_is_a_dash_and_never_zero() -> None:
-    single = results_of(
+    single = record_of(
         order=["sst2"],
         titles=["SST-2"],
         metric_names=["accuracy"],
         matrix=[[0.9]],
         metrics={"average_score": 0.9, "learning_score": 0.9, "bwt": None, "forgetting": None},
-        memory={"promised": True, "tasks_checked": 0, "tasks_identical": 0},
+        memory=memory_of(promised=True, checked=0, identical=0),
     )
     (row,) = shown(single)
     assert row[4:8] == ["90.0", "90.0", DASH, DASH]
@@ -134,10 +163,10 @@ def test_undefined_is_a_dash_and_never_zero() -> None:
 def test_mean_and_sample_deviation_over_seeds() -> None:
     scores = [0.4, 0.5, 0.9]
     runs = [
-        results_of(seed=seed, metrics=METRICS | {"average_score": score})
+        record_of(seed=seed, metrics=METRICS | {"average_score": score})
         for seed, score in enumerate(scores)
     ]
-    rows = shown(*runs, results_of("replay"))
+    rows = shown(*runs, record_of("replay"))
     assert [row[2] for row in rows] == ["0", "1", "2", "n=3", "0"]
     mean_row = rows[3]
     assert mean_row[0] == "mean ± sd"
@@ -146,45 +175,44 @@ def test_mean_and_sample_deviation_over_seeds() -> None:
 
 
 def test_partial_runs_and_repeated_seeds_stay_out_of_the_mean() -> None:
-    partial = results_of(seed=3, status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
-    rows = shown(results_of(seed=0), results_of(seed=0), results_of(seed=1), partial)
+    partial = record_of(seed=3, status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
+    rows = shown(record_of(seed=0), record_of(seed=0), record_of(seed=1), partial)
     assert [row[2] for row in rows] == ["0", "0", "1", "3", "n=2"]
     assert rows[3][3] == "1/3"
-    assert not any("n=" in row[2] for row in shown(results_of(seed=0), results_of(seed=0)))
+    assert not any("n=" in row[2] for row in shown(record_of(seed=0), record_of(seed=0)))
 
 
 def test_runs_with_different_settings_are_different_methods() -> None:
-    def labels(*results: dict[str, Any]) -> list[str]:
-        return method_labels([Run(Path(), r) for r in results])
+    def labels(*records: RunRecord) -> list[str]:
+        return method_labels(runs_of(*records))
 
     small, large = ({"learner": {"size": s}, "training": {"epochs": 3}} for s in (8, 64))
     longer = {"learner": {"size": 8}, "training": {"epochs": 9}}
-    assert labels(results_of("adapter", config=small), results_of("finetune")) == [
+    assert labels(record_of("adapter", config=small), record_of("finetune")) == [
         "adapter",
         "finetune",
     ]
     assert labels(
-        results_of("adapter", config=small), results_of("adapter", seed=1, config=large)
+        record_of("adapter", config=small), record_of("adapter", seed=1, config=large)
     ) == ["adapter (size=8)", "adapter (size=64)"]
-    assert labels(results_of("adapter", config=small), results_of("finetune", config=longer)) == [
+    assert labels(record_of("adapter", config=small), record_of("finetune", config=longer)) == [
         "adapter (training.epochs=3)",
         "finetune (training.epochs=9)",
     ]
-    assert labels(results_of("adapter"), results_of("adapter", backbone="bert_base")) == [
+    assert labels(record_of("adapter"), record_of("adapter", backbone="bert_base")) == [
         "adapter (backbone=minilm)",
         "adapter (backbone=bert_base)",
     ]
 
 
 def test_a_broken_promise_of_memory_is_loud() -> None:
-    memory = {"promised": True, "tasks_checked": 2, "tasks_identical": 1}
-    assert shown(results_of(memory=memory))[0][-1] == "1/2 BROKEN"
-    assert shown(results_of(memory=memory | {"tasks_identical": 2}))[0][-1] == "2/2"
+    assert shown(record_of(memory=memory_of(promised=True)))[0][-1] == "1/2 BROKEN"
+    assert shown(record_of(memory=memory_of(promised=True, identical=2)))[0][-1] == "2/2"
 
 
 def test_generated_data_are_named_in_title_and_lines() -> None:
-    assert "generated data" in sheet_of(results_of()).title
-    real = sheet_of(results_of(source="files", split="validation")).title
+    assert "generated data" in table_of(record_of()).title
+    real = table_of(record_of(source="files", split="validation")).title
     assert "generated" not in real
     assert "data: files" in real
     assert "validation scores" in real
@@ -197,7 +225,7 @@ def test_variants_are_named_by_what_most_runs_do_not_have() -> None:
         return {"learner": {"form": "sequential", "depth": 1, "norm": "none"} | changes}
 
     configs = [config(), config(form="parallel"), config(depth=2), config(norm="layer")]
-    runs = [Run(Path(), results_of("adapter", config=c)) for c in configs]
+    runs = runs_of(*(record_of("adapter", config=c) for c in configs))
     expected = ["adapter", *(f"adapter ({s})" for s in ("form=parallel", "depth=2", "norm=layer"))]
     assert variant_labels(runs) == expected
     assert len(set(method_labels(runs))) == 4
@@ -214,14 +242,14 @@ def test_variants_are_named_by_what_most_runs_do_not_have() -> None:
         ({"source": "files"}, "source: generated and files"),
         ({"split": "validation"}, "split: test and validation"),
         ({"order": [ORDER[0], ORDER[2], ORDER[1]]}, f"order: task 2 is {ORDER[1]} and cola"),
-        ({"data": {"hash": "b" * 64}}, "data hash: aaaaaaaaaaaa and bbbbbbbbbbbb"),
+        ({"data": data_of("b" * 64)}, "data hash: aaaaaaaaaaaa and bbbbbbbbbbbb"),
     ],
 )
 def test_runs_of_other_streams_are_named_and_the_first_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], difference: str
 ) -> None:
-    one = write(tmp_path / "one", results_of())
-    other = write(tmp_path / "other", results_of("replay", **change))
+    one = write(tmp_path / "one", record_of())
+    other = write(tmp_path / "other", record_of("replay", **change))
     table = tmp_path / "table.csv"
     assert main(["compare", str(one), str(other), "--csv", str(table)]) == 1
     output = capsys.readouterr()
@@ -235,15 +263,15 @@ def test_runs_of_other_streams_are_named_and_the_first_is_reported(
 
 
 def test_the_largest_group_is_compared_even_where_it_does_not_come_first() -> None:
-    other = results_of(order=[ORDER[0], ORDER[2], ORDER[1]])
-    runs = [Run(Path(str(i)), r) for i, r in enumerate((results_of(), other, other))]
+    other = record_of(order=[ORDER[0], ORDER[2], ORDER[1]])
+    runs = runs_of(record_of(), other, other)
     largest, lines = largest_comparable(runs)
     assert [run.path for run in largest] == [Path("1"), Path("2")]
     assert lines == [
         f"left out: 0: not the stream of 1, order: task 2 is cola and {ORDER[1]}",
     ]
     assert largest_comparable(runs, any_order=True) == (runs, [])
-    others = [Run(Path("3"), other | {"data": {"hash": "b" * 64}})]
+    others = [RecordedRun(Path("3"), record_of(order=other.order, data=data_of("b" * 64)))]
     largest, lines = largest_comparable([*runs, *others], any_order=True)
     assert len(largest) == 3
     assert lines == ["left out: 3: not the stream of 0, data hash: aaaaaaaaaaaa and bbbbbbbbbbbb"]
@@ -253,8 +281,8 @@ def test_the_whole_table_is_printed_where_there_is_no_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = {"learner": {"long_setting": "x" * 150}}
-    write(tmp_path / "a", results_of("adapter", config=config))
-    write(tmp_path / "b", results_of("adapter"))
+    write(tmp_path / "a", record_of("adapter", config=config))
+    write(tmp_path / "b", record_of("adapter"))
     assert main(["compare", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(f"long_setting={'x' * 150}" in line and "1/2" in line for line in lines)
@@ -266,8 +294,8 @@ def test_narrow_screens_get_the_table_in_two_parts_with_nothing_cut(
 ) -> None:
     screen = io.StringIO()
     console = Console(file=screen, width=width, force_terminal=True, color_system=None)
-    monkeypatch.setattr("analysis.tables.sheet.Console", lambda: console)
-    show(sheet_of(*(results_of(seed=seed) for seed in range(3))))
+    monkeypatch.setattr("analysis.tables.text_table.Console", lambda: console)
+    show(table_of(*(record_of(seed=seed) for seed in range(3))))
     text = screen.getvalue()
     assert text.count("generated data") == (2 if width == 80 else 1)
     assert all(len(line) <= width for line in text.splitlines())
@@ -277,7 +305,7 @@ def test_narrow_screens_get_the_table_in_two_parts_with_nothing_cut(
 
 
 def test_csv_holds_fractions_and_leaves_undefined_empty(tmp_path: Path) -> None:
-    folder = write(tmp_path / "run", results_of(metrics=METRICS | {"bwt": None}))
+    folder = write(tmp_path / "run", record_of(metrics=METRICS | {"bwt": None}))
     target = tmp_path / "new" / "table.csv"
     assert main(["compare", str(folder), "--csv", str(target)]) == 0
     with target.open(encoding="utf-8", newline="") as file:
@@ -293,7 +321,7 @@ def test_csv_holds_fractions_and_leaves_undefined_empty(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = write(tmp_path / "run", results_of())
+    folder = write(tmp_path / "run", record_of())
     assert main(["compare", str(folder), "--csv", str(folder / "results.json" / "x.csv")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
@@ -319,18 +347,18 @@ def cells_of_markdown(text: str) -> list[list[str]]:
 
 def test_markdown_shows_hostile_names_as_they_are() -> None:
     rows = [Row([HOSTILE, "1"], ["60.0"]), Row(["mean", "n=2"], ["60.0±1.0"], is_mean=True)]
-    sheet = Sheet(HOSTILE, ["learner", "seed", "average\nscore %"], 2, [rows], [HOSTILE])
-    assert cells_of_markdown(markdown(sheet)) == [
+    table = TextTable(HOSTILE, ["learner", "seed", "average\nscore %"], 2, [rows], [HOSTILE])
+    assert cells_of_markdown(markdown(table)) == [
         ["learner", "seed", "average score %"],
         [HOSTILE, "1", "60.0"],
         ["mean", "n=2", "60.0±1.0"],
     ]
-    assert r"\$k\$" in markdown(sheet)  # GitHub would set it as a formula
+    assert r"\$k\$" in markdown(table)  # GitHub would set it as a formula
 
 
 def test_latex_shows_hostile_names_as_they_are() -> None:
-    sheet = Sheet(HOSTILE, ["a", "b"], 1, [[Row([HOSTILE], [f"{MINUS}1{DASH}{TIMES}±"])]])
-    lines = latex(sheet).splitlines()
+    table = TextTable(HOSTILE, ["a", "b"], 1, [[Row([HOSTILE], [f"{MINUS}1{DASH}{TIMES}±"])]])
+    lines = latex(table).splitlines()
     (row,) = [line for line in lines if "$-$" in line]
     assert row == (
         r"a\textbar{}b *c* \_d\_ `e` \textless{}b\textgreater{}f\textless{}/b\textgreater{} "
@@ -347,15 +375,13 @@ def test_latex_shows_hostile_names_as_they_are() -> None:
 
 
 def test_compare_writes_what_it_prints_as_markdown_and_latex(tmp_path: Path) -> None:
-    for number, results in enumerate(
-        (results_of(seed=0), results_of(seed=1), results_of("replay"))
-    ):
-        write(tmp_path / "runs" / str(number), results)
+    for number, record in enumerate((record_of(seed=0), record_of(seed=1), record_of("replay"))):
+        write(tmp_path / "runs" / str(number), record)
     files = [tmp_path / "new" / f"table.{kind}" for kind in ("md", "tex")]
     options = [f"--{name}={file}" for name, file in zip(("markdown", "latex"), files, strict=True)]
     assert main(["compare", str(tmp_path / "runs"), *options]) == 0
     runs, _ = collect([tmp_path / "runs"])
-    expected = [row.cells for section in comparison_sheet(runs).sections for row in section]
+    expected = [row.cells for section in comparison_table(runs).sections for row in section]
     head, *rows = cells_of_markdown(files[0].read_text(encoding="utf-8"))
     assert rows == expected
     assert head[7] == "forgetting %"
@@ -371,7 +397,16 @@ def test_help_names_commands_and_options(capsys: pytest.CaptureFixture[str]) -> 
             main(arguments)
         assert exit_.value.code == 0
     text = capsys.readouterr().out
-    words = ("compare", "figures", "spans", "RUN", "--csv FILE", "--out DIR", "--against METHOD")
+    words = (
+        "compare",
+        "figures",
+        "layer-ranges",
+        "spans",
+        "RUN",
+        "--csv FILE",
+        "--out DIR",
+        "--against METHOD",
+    )
     assert all(word in text for word in (*words, "--latex FILE", "--x SETTING", "exit code: 0 all"))
 
 
@@ -384,17 +419,28 @@ def test_analysis_loads_without_torch_transformers_or_hydra() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("command", ["compare", "figures", "report", "layer-ranges"])
+def test_whatever_goes_wrong_in_a_command_is_one_line_and_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """A file where a folder is needed, and a record of a run that left no weights."""
+    record = record_of(config={"learner": {"lr": 1}, "task": 3})
+    folder = write(tmp_path / "run", record)
+    (tmp_path / "taken").write_text("a file where a folder is needed")
+    options = {
+        "compare": ["--csv", str(tmp_path / "taken" / "x.csv")],
+        "figures": ["--out", str(tmp_path / "taken"), "--only", "average"],
+        "report": ["--out", str(tmp_path / "taken" / "x.html")],
+        "layer-ranges": ["task=cola"],
+    }[command]
+    assert main([command, str(folder), *options]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["layer-ranges", "spans"])
 def test_a_command_without_a_list_of_runs_ends_in_one_line_and_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    folder = write(tmp_path / "run", results_of())
-    assert main(["spans", str(folder), "tasks=cola"]) == 2
+    folder = write(tmp_path / "run", record_of())
+    assert main([name, str(folder), "tasks=cola"]) == 2
     assert capsys.readouterr().err == "analysis: expected task=NAME, got 'tasks=cola'\n"
-
-
-def test_what_a_command_returns_is_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("analysis.spans.remove_spans", lambda arguments: [str(arguments.run), "x"])
-    assert main(["spans", str(tmp_path), "task=cola"]) == 0
-    assert capsys.readouterr().out == f"{tmp_path}\nx\n"

@@ -9,19 +9,21 @@ import numpy as np
 import pytest
 
 from analysis.__main__ import main
-from analysis.runs.collect import Run
+from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import largest_comparable
-from analysis.tables.compare import comparison_sheet
-from analysis.tables.paired import choose_method, difference_sheet, differences, paired_difference
+from analysis.tables.compare import comparison_table
+from analysis.tables.paired import choose_method, difference_table, differences, paired_difference
 from analysis.tables.references import REFERENCE_METRICS, References
 from stream.errors import UserError
 from stream.formatting import DASH, MINUS
-from tests.analysis.made_runs import METRICS, results_of, write
+from stream.record.run_record import RunRecord
+from tests.analysis.made_runs import METRICS, record_of, runs_of, write
 
 
-def scored(learner: str, seed: int, score: float, **changes: Any) -> Run:
+def scored(learner: str, seed: int, score: float, **changes: Any) -> RecordedRun:
     metrics = METRICS | {"average_score": score, "learning_score": score + 0.1}
-    return Run(Path(f"{learner}-{seed}"), results_of(learner, seed, metrics=metrics, **changes))
+    record = record_of(learner, seed, metrics=metrics, **changes)
+    return RecordedRun(Path(f"{learner}-{seed}"), record)
 
 
 # --- differences
@@ -66,14 +68,14 @@ def test_few_pairs_have_no_interval_and_the_table_says_why() -> None:
         scored("frozen", 7, 0.4),
         scored("adapter", 1, 0.9, status="partial"),
     ]
-    sheet = difference_sheet(runs, "finetune")
-    rows = {row.names[0]: (row.names[1], row.values[0]) for row in sheet.sections[0]}
+    table = difference_table(runs, "finetune")
+    rows = {row.names[0]: (row.names[1], row.values[0]) for row in table.sections[0]}
     assert rows["replay"] == ("2", f"{MINUS}4.0 [{DASH}]")
     assert rows["frozen"] == rows["adapter"] == ("0", DASH)
-    assert any("fewer than 3 pairs" in note for note in sheet.notes)
-    assert any("resamples of the n seeds" in note for note in sheet.notes)
+    assert any("fewer than 3 pairs" in note for note in table.notes)
+    assert any("resamples of the n seeds" in note for note in table.notes)
     whole = [scored(learner, seed, 0.5) for learner in ("a", "b") for seed in (1, 2, 3)]
-    assert not any("fewer" in note for note in difference_sheet(whole, "a").notes)
+    assert not any("fewer" in note for note in difference_table(whole, "a").notes)
 
 
 def test_a_method_is_named_by_label_or_learner() -> None:
@@ -96,7 +98,7 @@ def test_against_prints_and_writes_the_differences(
     for seed, learner in itertools.product((1, 2, 3), ("finetune", "replay")):
         score = 0.5 + 0.01 * seed * (learner == "replay")
         run = scored(learner, seed, score)
-        write(tmp_path / "runs" / str(run.path), run.results)
+        write(tmp_path / "runs" / str(run.path), run.record)
     command = ["compare", str(tmp_path / "runs"), "--against"]
     assert main([*command, "finetune", "--csv", str(tmp_path / "t.csv")]) == 0
     assert "+2.0 [+1.0, +3.0]" in capsys.readouterr().out
@@ -116,20 +118,19 @@ JOINT = [[0.9, None, None], [0.8, 0.9, None], [1.0, 0.8, 0.3]]
 ALONE = [[0.9, None, None], [0.9, 0.6, None], [0.9, 0.6, 0.0]]
 
 
-def joint(seed: int = 0, *, prefix: bool = False, **changes: Any) -> dict[str, Any]:
+def joint(seed: int = 0, *, prefix: bool = False, **changes: Any) -> RunRecord:
     config = {"learner": {"prefix": prefix}}
-    return results_of("joint", seed, config=config) | {"matrix": JOINT} | changes
+    return record_of("joint", seed, **{"config": config, "matrix": JOINT} | changes)
 
 
-def values_of(*references: dict[str, Any], seed: int = 0) -> dict[str, float | None]:
-    own = results_of("finetune", seed)
-    runs = [Run(Path(str(i)), r) for i, r in enumerate((own, *references))]
-    return References(runs).values(own)
+def values_of(*references: RunRecord, seed: int = 0) -> dict[str, float | None]:
+    own = record_of("finetune", seed)
+    return References(runs_of(own, *references)).values(own)
 
 
 def test_gaps_to_references_by_hand() -> None:
     """The run ends at 0.6, 0.75, -0.1, after 0.9, 0.7, -0.1 right after learning."""
-    found = values_of(joint(), results_of("independent", matrix=ALONE))
+    found = values_of(joint(), record_of("independent", matrix=ALONE))
     assert found == {
         "gap_to_joint": pytest.approx((1.0 + 0.8 + 0.3) / 3 - 1.25 / 3),
         "gap_to_independent": pytest.approx((0.9 + 0.6 + 0.0) / 3 - 1.25 / 3),
@@ -152,19 +153,18 @@ def test_references_are_joined_by_seed_and_backbone_and_must_be_complete() -> No
     assert values_of(joint(backbone="bert_base")) == nothing
     partial = joint(status="partial", matrix=[JOINT[0], [None] * 3, [None] * 3])
     assert values_of(partial) == nothing
-    runs = [Run(Path("x"), results_of()), Run(Path("y"), partial)]
-    assert comparison_sheet(runs).notes == ["no reference, since it is not complete: y"]
+    notes = comparison_table(runs_of(record_of(), partial)).notes
+    assert notes == ["no reference, since it is not complete: 1"]
 
 
 def test_a_second_reference_method_is_named_and_not_used() -> None:
     first, second = (
-        results_of(
+        record_of(
             "independent", matrix=ALONE, config={"learner": {"lr": lr}, "training": {"epochs": 3}}
         )
         for lr in (1e-5, 5e-5)
     )
-    runs = [Run(Path(str(i)), r) for i, r in enumerate((results_of(), first, second))]
-    references = References(runs)
+    references = References(runs_of(record_of(), first, second))
     assert references.notes == [
         "no reference, since independent (lr=1e-05) comes first: independent (lr=5e-05)"
     ]
@@ -172,13 +172,13 @@ def test_a_second_reference_method_is_named_and_not_used() -> None:
 
 
 def test_the_table_has_columns_for_the_references_that_there_are() -> None:
-    runs = [Run(Path("a"), results_of()), Run(Path("b"), results_of("independent", matrix=ALONE))]
+    runs = runs_of(record_of(), record_of("independent", matrix=ALONE))
     runs, _ = largest_comparable(runs)
-    sheet = comparison_sheet(runs)
-    names = [name.replace("\n", " ") for name in sheet.header]
+    table = comparison_table(runs)
+    names = [name.replace("\n", " ") for name in table.header]
     assert "gap to independent %" in names
     assert not any("joint" in name for name in names)
-    own, reference = (section[0].cells for section in sheet.sections)
+    own, reference = (section[0].cells for section in table.sections)
     column = names.index("gap to independent %")
     assert own[column] == "8.3"
     assert reference[column] == DASH

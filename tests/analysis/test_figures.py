@@ -10,21 +10,36 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from analysis.__main__ import main
-from analysis.figures.ablations import (
-    ablation,
-    order_scores,
-    orders,
-    relative_percentiles,
-    tradeoff,
-)
-from analysis.figures.along_stream import cost, forgetting, growth, stability
-from analysis.figures.settings import find_ablation
-from analysis.figures.style import COLOURS, NothingToDrawError, looks, methods_of
-from analysis.figures.write import TOGETHER, average, matrices
-from analysis.runs.collect import Run
+from analysis.figures.against_setting import against_setting
+from analysis.figures.along_stream import average, cost, forgetting, growth
+from analysis.figures.matrices import matrices
+from analysis.figures.orders import order_scores, orders
+from analysis.figures.setting_series import by_setting
+from analysis.figures.stability import stability
+from analysis.figures.style import NothingToDrawError
+from analysis.figures.tradeoff import relative_percentiles, tradeoff
+from analysis.figures.write import TOGETHER
+from analysis.looks import COLOURS, look_of
+from analysis.runs.collect import RecordedRun
+from analysis.runs.methods import build_methods
 from stream.errors import UserError
+from stream.record.run_record import RunRecord
 from stream.report.plots import new_figure
-from tests.analysis.made_runs import BASE, MATRIX, METRICS, ORDER, ledger_row, results_of, write
+from tests.analysis.made_runs import (
+    MATRIX,
+    METRICS,
+    ORDER,
+    flops_of,
+    ledger_of,
+    ledger_row,
+    probe_of,
+    record_of,
+    write,
+)
+
+
+def run_of(record: RunRecord) -> RecordedRun:
+    return RecordedRun(Path(), record)
 
 
 def check_readable(figure: Figure) -> list[str]:
@@ -49,17 +64,19 @@ def check_readable(figure: Figure) -> list[str]:
     return [text.get_text() for text in texts]
 
 
-def wide_results(learner: str, num_tasks: int = 26) -> dict[str, Any]:
+HALF = [[0.5, None, None], [0.5, 0.5, None], [0.5, 0.5, 0.5]]
+
+
+def wide_record(learner: str, num_tasks: int = 26) -> RunRecord:
+    """Each task is always scored 0.5."""
     names = [f"crowdflower_us_economic_performan_{n}" for n in range(num_tasks)]
-    matrix = [[0.5 if j <= i else None for j in range(num_tasks)] for i in range(num_tasks)]
-    metric_names = ["accuracy"] * num_tasks
-    return results_of(learner, order=names, titles=names, metric_names=metric_names, matrix=matrix)
+    return record_of(learner, order=names, **({"matrix": HALF} if num_tasks == 3 else {}))
 
 
 @pytest.mark.parametrize("num_tasks", [1, 3, 26])
 def test_matrices_side_by_side_are_readable(num_tasks: int) -> None:
     learners = ("adapter", "finetune", "replay", "frozen")
-    runs = [Run(Path(), wide_results(learner, num_tasks)) for learner in learners]
+    runs = [run_of(wide_record(learner, num_tasks)) for learner in learners]
     texts = check_readable(matrices(runs))
     assert any("generated data" in " ".join(text.split()) for text in texts)
     joined = " ".join(" ".join(texts).split())
@@ -67,12 +84,12 @@ def test_matrices_side_by_side_are_readable(num_tasks: int) -> None:
 
 
 def test_matrices_share_one_colour_bar_with_the_note_on_negative_scores() -> None:
-    positive = results_of(matrix=[[0.5, None, None]] * 3)
-    figure = matrices([Run(Path(), positive), Run(Path(), results_of("replay"))])
+    positive = record_of(matrix=[[0.5, None, None]] * 3)
+    figure = matrices([run_of(positive), run_of(record_of("replay"))])
     *panels, bar = figure.axes
     assert len(panels) == 2
     assert "below 0" in bar.get_ylabel()
-    for axes, matrix in zip(panels, (positive["matrix"], MATRIX), strict=True):
+    for axes, matrix in zip(panels, (positive.matrix, MATRIX), strict=True):
         drawn = axes.collections[0].get_array().filled(np.nan)
         np.testing.assert_array_equal(drawn, np.array(matrix, dtype=float))
 
@@ -80,9 +97,9 @@ def test_matrices_share_one_colour_bar_with_the_note_on_negative_scores() -> Non
 def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
     better = [[1.0, None, None], [0.9, 0.8, None], [0.7, 0.85, 0.0]]
     runs = [
-        Run(Path(), results_of("finetune", 0)),
-        Run(Path(), results_of("finetune", 1, matrix=better)),
-        Run(Path(), results_of("replay", 0)),
+        run_of(record_of("finetune", 0)),
+        run_of(record_of("finetune", 1, matrix=better)),
+        run_of(record_of("replay", 0)),
     ]
     figure = average(runs)
     check_readable(figure)
@@ -94,8 +111,8 @@ def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
 
 
 def test_average_of_a_partial_run_ends_where_the_run_does() -> None:
-    partial = results_of(status="partial", matrix=[MATRIX[0], MATRIX[1], [None] * 3])
-    (line,) = average([Run(Path(), partial)]).axes[0].lines
+    partial = record_of(status="partial", matrix=[MATRIX[0], MATRIX[1], [None] * 3])
+    (line,) = average([run_of(partial)]).axes[0].lines
     np.testing.assert_allclose(line.get_ydata(orig=False), [0.9, 0.75, np.nan])
     assert line.get_label() == "finetune: 75.0 % at the end, partial: 2 tasks"
 
@@ -103,7 +120,7 @@ def test_average_of_a_partial_run_ends_where_the_run_does() -> None:
 def test_many_runs_get_one_heat_map_a_method_with_the_mean_of_its_seeds() -> None:
     other = [[0.7, None, None], [0.8, 0.7, None], [0.8, 0.75, 0.1]]
     runs = [
-        Run(Path(), results_of("finetune", seed, matrix=MATRIX if seed % 2 else other))
+        run_of(record_of("finetune", seed, matrix=MATRIX if seed % 2 else other))
         for seed in range(10)
     ]
     figure = matrices(runs)
@@ -116,9 +133,11 @@ def test_many_runs_get_one_heat_map_a_method_with_the_mean_of_its_seeds() -> Non
 
 
 def test_the_first_methods_all_look_different() -> None:
-    seen = {looks(index) for index in range(4 * len(COLOURS))}
+    seen = {look_of(index) for index in range(4 * len(COLOURS))}
     assert len(seen) == 4 * len(COLOURS)
-    assert len({look[:2] for look in seen}) == 4 * len(COLOURS)  # marks have no dashes
+    assert len({(look.colour, look.marker) for look in seen}) == 4 * len(
+        COLOURS
+    )  # marks have no dashes
 
 
 # --- along the stream
@@ -128,9 +147,9 @@ def test_forgetting_of_each_task_by_hand() -> None:
     """MATRIX: 0.9 - 0.6 and 0.7 - 0.75; better: 1.0 - 0.8 and 0.8 - 0.85."""
     better = [[1.0, None, None], [0.9, 0.8, None], [0.8, 0.85, 0.0]]
     runs = [
-        Run(Path(), results_of("finetune", 0)),
-        Run(Path(), results_of("finetune", 1, matrix=better)),
-        Run(Path(), results_of("replay", 0)),
+        run_of(record_of("finetune", 0)),
+        run_of(record_of("finetune", 1, matrix=better)),
+        run_of(record_of("replay", 0)),
     ]
     figure = forgetting(runs)
     check_readable(figure)
@@ -141,13 +160,22 @@ def test_forgetting_of_each_task_by_hand() -> None:
     assert figure.legends[0].get_texts()[1].get_text() == "replay: 12.5 points on average"
 
 
+def test_forgetting_of_a_partial_run_is_that_of_the_tasks_it_has_learned() -> None:
+    partial = record_of(status="partial", matrix=[MATRIX[0], MATRIX[1], [None] * 3])
+    figure = forgetting([run_of(record_of("replay")), run_of(partial)])
+    check_readable(figure)
+    _, second = (container[0] for container in figure.axes[0].containers)
+    np.testing.assert_allclose(second.get_ydata(orig=False), [0.1])
+    assert "partial: 2 tasks" in figure.legends[0].get_texts()[1].get_text()
+
+
 def test_growth_shows_every_method_and_a_copy_a_task() -> None:
-    ledger = {"base_parameters": BASE, "total_multiple": 0, "tasks": [ledger_row(1)] * 3}
-    nothing = [row | {"stored_parameters": 0} for row in ledger["tasks"]]
+    ledger = ledger_of(*[ledger_row(1)] * 3)
+    nothing = ledger_of(*[ledger_row(1, stored_parameters=0)] * 3)
     runs = [
-        Run(Path(), results_of("adapter")),
-        Run(Path(), results_of("finetune", ledger=ledger)),
-        Run(Path(), results_of("majority", ledger=ledger | {"tasks": nothing})),
+        run_of(record_of("adapter")),
+        run_of(record_of("finetune", ledger=ledger)),
+        run_of(record_of("majority", ledger=nothing)),
     ]
     figure = growth(runs)
     check_readable(figure)
@@ -161,9 +189,9 @@ def test_growth_shows_every_method_and_a_copy_a_task() -> None:
 
 def test_cost_has_a_panel_for_operations_where_they_were_counted() -> None:
     runs = [
-        Run(Path(), results_of("adapter", 0, flops={"train": [1e12, 2e12, 3e12]})),
-        Run(Path(), results_of("adapter", 1, flops={"train": [1e12, 2e12, 5e12]})),
-        Run(Path(), results_of("tfidf")),
+        run_of(record_of("adapter", 0, flops=flops_of(10**12, 2 * 10**12, 3 * 10**12))),
+        run_of(record_of("adapter", 1, flops=flops_of(10**12, 2 * 10**12, 5 * 10**12))),
+        run_of(record_of("tfidf")),
     ]
     figure = cost(runs)
     check_readable(figure)
@@ -174,19 +202,13 @@ def test_cost_has_a_panel_for_operations_where_they_were_counted() -> None:
     assert len(cost(runs[2:]).axes) == 1
 
 
-def probe_of(*points: tuple[int, int, list[float]]) -> dict[str, Any]:
-    names = ("task", "step", "scores")
-    found = [dict(zip(names, point, strict=True)) for point in points]
-    return {"every": 2, "rows": 8, "seconds": 0.1, "points": found}
-
-
 def test_stability_curves_run_over_all_steps() -> None:
     probe = probe_of(
         *((0, 0, [0.1]), (0, 4, [0.9])),
         *((1, 0, [0.9, 0.2]), (1, 2, [0.3, 0.6]), (1, 5, [0.5, 0.8])),
         *((2, 0, [0.5, 0.8, 0.0]), (2, 2, [0.7, 0.4, 0.9])),
     )
-    figure = stability([Run(Path(), results_of(probe=probe)), Run(Path(), results_of("frozen"))])
+    figure = stability([run_of(record_of(probe=probe)), run_of(record_of("frozen"))])
     check_readable(figure)
     (axes,) = figure.axes
     first, second, third, *means = axes.lines[:5]
@@ -198,24 +220,25 @@ def test_stability_curves_run_over_all_steps() -> None:
     np.testing.assert_allclose(means[1].get_ydata(orig=False), [0.65, 0.55])
     assert "(min-ACC) 35.0 %" in axes.get_title("left")  # (0.3 + 0.4) / 2
     with pytest.raises(NothingToDrawError, match=r"probe\.every=N"):
-        stability([Run(Path(), results_of())])
+        stability([run_of(record_of())])
 
 
 # --- against a choice
 
 
-def final(learner: str, scores: list[float], seed: int = 0, **changes: Any) -> Run:
+def final(learner: str, scores: list[float], seed: int = 0, **changes: Any) -> RecordedRun:
     """A run that ends with these scores."""
     matrix = [MATRIX[0], MATRIX[1], scores]
-    return Run(Path(f"{learner}-{seed}"), results_of(learner, seed, matrix=matrix, **changes))
+    return RecordedRun(
+        Path(f"{learner}-{seed}"), record_of(learner, seed, matrix=matrix, **changes)
+    )
 
 
-def sized(size: int, scores: list[float], seed: int = 0, **settings: Any) -> Run:
+def sized(size: int, scores: list[float], seed: int = 0, **settings: Any) -> RecordedRun:
     """An adapter run whose trained parameters grow with its size."""
-    rows = [ledger_row(k) | {"trained_parameters": 1000 * size * k} for k in (1, 2, 3)]
+    rows = [ledger_row(k, trained_parameters=1000 * size * k) for k in (1, 2, 3)]
     config = {"learner": {"size": size} | settings, "training": {"epochs": 3}}
-    ledger = {"base_parameters": BASE, "total_multiple": 1, "tasks": rows}
-    return final("adapter", scores, seed, config=config, ledger=ledger)
+    return final("adapter", scores, seed, config=config, ledger=ledger_of(*rows))
 
 
 FULL = [final("independent", [0.5, 0.6, 0.2], 0), final("independent", [0.7, 0.6, 0.4], 1)]
@@ -223,7 +246,7 @@ FULL = [final("independent", [0.5, 0.6, 0.2], 0), final("independent", [0.7, 0.6
 
 def test_tradeoff_percentiles_by_hand() -> None:
     """Differences 0.3, -0.1, 0.0 from full fine-tuning's means; linear between the ranks."""
-    full, adapter = methods_of([*FULL, sized(8, [0.9, 0.5, 0.3])])
+    full, adapter = build_methods([*FULL, sized(8, [0.9, 0.5, 0.3])])
     expected = [-0.1 + 0.4 * 0.1, 0.0, 0.6 * 0.3]
     np.testing.assert_allclose(relative_percentiles(adapter, full), expected, atol=1e-12)
 
@@ -248,7 +271,7 @@ def test_an_ablation_draws_every_task_with_the_band_of_full_fine_tuning() -> Non
         *(sized(64, [0.9, 0.5, 0.3]), sized(64, [0.7, 0.5, 0.3], 1), sized(8, [0.6, 0.6, 0.1])),
         *FULL,
     ]
-    figure, left_out = ablation(runs, "learner.size")
+    figure, left_out = against_setting(runs, "learner.size")
     check_readable(figure)
     assert left_out == []
     panel = figure.axes[0]
@@ -265,7 +288,7 @@ def test_an_ablation_draws_every_task_with_the_band_of_full_fine_tuning() -> Non
 
 def test_trained_parameters_put_learners_into_one_panel_by_task() -> None:
     runs = [sized(1, [0.1] * 3), sized(512, [0.2] * 3), final("layernorm", [0.3] * 3), *FULL]
-    found = find_ablation(runs, "trained_parameters")
+    found = by_setting(runs, "trained_parameters")
     assert [series.label for series in found.series] == ["adapter", "layernorm"]
     assert found.positions(found.series[0], task=2) == [3000.0, 1_536_000.0]
     assert found.positions(found.series[1], task=2) == [30_000.0]
@@ -275,20 +298,20 @@ def test_trained_parameters_put_learners_into_one_panel_by_task() -> None:
 
 def test_settings_beside_the_one_on_the_axis_are_lines_of_their_own() -> None:
     runs = [sized(size, [0.1] * 3, form=form) for form in ("a", "b") for size in (1, 2)]
-    found = find_ablation(runs, "learner.size")
+    found = by_setting(runs, "learner.size")
     assert [series.label for series in found.series] == ["adapter (form=a)", "adapter (form=b)"]
-    assert not find_ablation(runs, "learner.form").is_numeric
+    assert not by_setting(runs, "learner.form").is_numeric
     with pytest.raises(UserError, match="has several methods of adapter"):
-        find_ablation(runs, "trained_parameters")
+        by_setting(runs, "trained_parameters")
 
 
 def test_variants_stand_side_by_side_by_name() -> None:
     forms = ("sequential", "parallel", "$x^2$ with a name that goes on and on and on and on")
     runs = [sized(8, [0.1 * k] * 3, form=form) for k, form in enumerate(forms)]
-    figure, _ = ablation(runs, "method")
+    figure, _ = against_setting(runs, "method")
     texts = check_readable(figure)
     assert any("form=parallel" in text for text in texts)
-    figure, left_out = ablation([*runs, final("topk", [0.1] * 3)], "learner.form")
+    figure, left_out = against_setting([*runs, final("topk", [0.1] * 3)], "learner.form")
     check_readable(figure)
     assert left_out == ["left out: topk has no setting learner.form: topk-0"]
 
@@ -296,26 +319,28 @@ def test_variants_stand_side_by_side_by_name() -> None:
 def test_an_ablation_names_what_it_cannot_use() -> None:
     runs = [sized(8, [0.1] * 3), sized(64, [0.2] * 3), final("topk", [0.3] * 3)]
     runs.append(sized(2, [0.1] * 3, 7))
-    runs[-1].results["status"] = "partial"
-    found = find_ablation(runs, "learner.size")
+    runs[-1].record.status = "partial"
+    found = by_setting(runs, "learner.size")
     assert [x for series in found.series for x in series.values] == [8, 64]
     assert found.left_out == [
         "left out, not complete: adapter-7",
         "left out: topk has no setting learner.size: topk-0",
     ]
     with pytest.raises(UserError, match=r"Did you mean .learner\.size."):
-        find_ablation(runs, "learner.sizes")
+        by_setting(runs, "learner.sizes")
     with pytest.raises(UserError, match=r"training\.epochs has one value in all runs"):
-        find_ablation(runs, "training.epochs")
+        by_setting(runs, "training.epochs")
 
 
 def test_orders_average_seeds_and_keep_partial_runs_out() -> None:
-    def ordered(learner: str, kind: str, score: float, seed: int = 0, **changes: Any) -> Run:
+    def ordered(
+        learner: str, kind: str, score: float, seed: int = 0, **changes: Any
+    ) -> RecordedRun:
         order = {"given": ORDER, "reversed": ORDER[::-1]}[kind]
         config = {"learner": {}, "order": kind}
         metrics = METRICS | {"average_score": score}
         changes |= {"order": order, "config": config, "metrics": metrics}
-        return Run(Path(), results_of(learner, seed, **changes))
+        return run_of(record_of(learner, seed, **changes))
 
     runs = [
         *(ordered("replay", "given", 0.4, 0), ordered("replay", "given", 0.6, 1)),
@@ -334,12 +359,9 @@ def test_orders_average_seeds_and_keep_partial_runs_out() -> None:
 @pytest.mark.parametrize(
     "draw", [forgetting, growth, cost, average], ids=lambda draw: draw.__name__
 )
-def test_figures_of_26_tasks_are_readable(draw: Callable[[list[Run]], Figure]) -> None:
+def test_figures_of_26_tasks_are_readable(draw: Callable[[list[RecordedRun]], Figure]) -> None:
     learners = ("adapter", "a_learner_with_a_name_of_40_letters_and_$s$", "replay", "frozen")
-    results = [wide_results(learner) for learner in learners]
-    for one in results:
-        one["ledger"]["tasks"] = [ledger_row(1 + k % 3) for k in range(26)]
-    texts = check_readable(draw([Run(Path(), one) for one in results]))
+    texts = check_readable(draw([run_of(wide_record(name)) for name in learners]))
     assert any("generated data" in " ".join(text.split()) for text in texts)
 
 
@@ -349,10 +371,10 @@ def test_figures_of_26_tasks_are_readable(draw: Callable[[list[Run]], Figure]) -
 def test_figures_writes_every_run_in_three_formats(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tiny = {"matrix": lambda results: new_figure(2, 2, results["learner"])}
+    tiny = {"matrix": lambda record: new_figure(2, 2, record.learner)}
     monkeypatch.setattr("analysis.figures.write.FIGURES", tiny)
     for number, learner in enumerate(("replay", "replay", "finetune")):
-        write(tmp_path / "runs" / str(number), results_of(learner))
+        write(tmp_path / "runs" / str(number), record_of(learner))
     out = tmp_path / "out"
     command = ["figures", str(tmp_path / "runs"), "--out", str(out), "--only", "runs,average"]
     assert main(command) == 0
@@ -380,10 +402,10 @@ def unsaved(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_figures_draws_everything_that_there_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path / "a", results_of("independent"))
+    write(tmp_path / "a", record_of("independent"))
     probe = probe_of((0, 0, [0.1]), (0, 2, [0.4]))
-    write(tmp_path / "b", results_of("replay", probe=probe))
-    write(tmp_path / "c", results_of("replay", order=[ORDER[1], ORDER[0], ORDER[2]]))
+    write(tmp_path / "b", record_of("replay", probe=probe))
+    write(tmp_path / "c", record_of("replay", order=[ORDER[1], ORDER[0], ORDER[2]]))
     assert main(["figures", str(tmp_path), "--out", "o"]) == 0
     output = capsys.readouterr()
     assert {Path(line).name for line in output.out.splitlines()} >= set(TOGETHER)
@@ -398,8 +420,8 @@ def test_figures_draws_everything_that_there_is(
 def test_figures_names_what_it_cannot_draw(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = write(tmp_path / "one", results_of())
-    other = write(tmp_path / "other", results_of("replay", stream="glue"))
+    one = write(tmp_path / "one", record_of())
+    other = write(tmp_path / "other", record_of("replay", stream="glue"))
     assert main(["figures", str(one), str(other), "--out", "o"]) == 1
     output = capsys.readouterr()
     assert [Path(line).name for line in output.out.splitlines()] == [
@@ -421,9 +443,9 @@ def test_figures_names_what_it_cannot_draw(
 @pytest.mark.usefixtures("unsaved")
 def test_x_draws_one_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for size in (1, 8, 64):
-        write(tmp_path / str(size), sized(size, [0.1] * 3).results)
+        write(tmp_path / str(size), sized(size, [0.1] * 3).record)
     assert main(["figures", str(tmp_path), "--out", "o", "--x", "learner.size"]) == 0
     assert capsys.readouterr().out == "o/ablation_learner.size\n"
-    write(tmp_path / "topk", final("topk", [0.1] * 3).results)
+    write(tmp_path / "topk", final("topk", [0.1] * 3).record)
     assert main(["figures", str(tmp_path), "--out", "o", "--x", "learner.size"]) == 1
     assert capsys.readouterr().err.endswith(f"no setting learner.size: {tmp_path / 'topk'}\n")

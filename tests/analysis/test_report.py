@@ -2,8 +2,10 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
+from base64 import b64decode
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import mean, stdev
@@ -13,38 +15,44 @@ import numpy as np
 import pytest
 
 from analysis.__main__ import main
-from analysis.report.charts import cost_charts, forgetting_chart, growth_chart
-from analysis.report.command import command, overrides
-from analysis.report.curves import loss_chart, matrix_charts, probe_chart
+from analysis.figures.along_stream import growth
+from analysis.report.charts import average_chart, matrix_charts
+from analysis.report.curves import loss_chart, probe_chart
 from analysis.report.facts import run_table, settings_table
-from analysis.report.methods import build_methods
+from analysis.report.rerun import commands, configured
 from analysis.report.tables import headline_table, task_table
-from analysis.report.text import chart_text, script_json, visible
+from analysis.report.text import chart_text, script_json
 from analysis.report.write import render
-from analysis.runs.collect import Run
+from analysis.runs.methods import build_methods
 from stream.config.compose import compose_run
-from stream.formatting import DASH, MINUS
-from tests.analysis.made_runs import BASE, MATRIX, METRICS, ORDER, results_of, write
+from stream.formatting import DASH, MINUS, visible
+from stream.record.run_record import RunRecord, TaskTimes, TimingRecord
+from tests.analysis.made_runs import (
+    MATRIX,
+    ORDER,
+    data_of,
+    probe_of,
+    record_of,
+    runs_of,
+    write,
+    write_broken,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 HOSTILE = '<img src=x onerror="alert(1)"></script>\u202e\x07\ud800{{7*7}}%{x}$a$&lt;'
 
 
-def runs_of(*results: dict[str, Any]) -> list[Run]:
-    return [Run(Path(f"run{i}"), r) for i, r in enumerate(results)]
-
-
-def scored(score: float, seed: int, learner: str = "finetune", **changes: Any) -> dict[str, Any]:
+def scored(score: float, seed: int, learner: str = "finetune", **changes: Any) -> RunRecord:
     """Three tasks of which each is always scored the same."""
     matrix = [[score if j <= i else None for j in range(3)] for i in range(3)]
     metrics = {"average_score": score, "learning_score": score, "bwt": 0.0, "forgetting": 0.0}
-    return results_of(learner, seed, matrix=matrix, metrics=metrics, **changes)
+    return record_of(learner, seed, matrix=matrix, metrics=metrics, **changes)
 
 
-def headline(*results: dict[str, Any]) -> list[dict[str, str]]:
-    columns, rows = headline_table(build_methods(runs_of(*results)))
-    names = [column.header for column in columns]
-    return [dict(zip(names, (c.text for c in row), strict=True)) for row in rows]
+def headline(*records: RunRecord) -> list[dict[str, str]]:
+    table = headline_table(build_methods(runs_of(*records)))
+    names = [column.header for column in table.columns]
+    return [dict(zip(names, (c.text for c in row), strict=True)) for row in table.rows]
 
 
 def test_headline_is_mean_and_sample_deviation_over_seeds() -> None:
@@ -60,25 +68,25 @@ def test_headline_is_mean_and_sample_deviation_over_seeds() -> None:
 
 def test_what_some_seeds_lack_says_its_n() -> None:
     lacking = scored(0.7, 2)
-    lacking["metrics"]["bwt"] = None
+    lacking.metrics["bwt"] = None
     assert headline(scored(0.5, 1), lacking)[0]["BWT %"] == "0.0 (n=1)"
 
 
 def test_repeated_seeds_and_partial_runs_are_shown_but_not_counted() -> None:
-    partial = results_of(seed=3, status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
+    partial = record_of(seed=3, status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
     methods = build_methods(runs_of(scored(0.5, 1), scored(0.9, 1), scored(0.7, 2), partial))
-    assert headline_table(methods)[1][0][2].text.startswith("60.0 ±")
-    counted = [row[3].text for row in run_table(methods)[1]]
+    assert headline_table(methods).rows[0][2].text.startswith("60.0 ±")
+    counted = [row[3].text for row in run_table(methods).rows]
     assert counted == ["yes", "no: seed repeated", "yes", "no: partial"]
-    assert run_table(methods)[1][3][2].text == "1 of 3 PARTIAL"
+    assert run_table(methods).rows[3][2].text == "1 of 3 PARTIAL"
 
 
 def test_a_method_with_partial_runs_only_is_marked() -> None:
-    partial = results_of(status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
+    partial = record_of(status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
     (method,) = build_methods(runs_of(partial))
-    assert method.partial == 1
+    assert (method.is_complete, method.num_learned) == (False, 1)
     assert matrix_charts([method], partial)[0].note == "PARTIAL: 1 of 3 tasks learned"
-    cells = [cell.text for cell in task_table([method], partial)[1][0]][-3:]
+    cells = [cell.text for cell in task_table([method], partial).rows[0]][-3:]
     assert cells == ["90.0", "90.0", DASH]
     assert "PARTIAL" in render(runs_of(partial))
 
@@ -103,12 +111,13 @@ def test_prefix_joint_gives_the_exact_intransigence() -> None:
 
 
 def test_tasks_show_learned_end_and_lost() -> None:
-    results = results_of(
+    record = record_of(
         labels={ORDER[0]: ["a", "b"], ORDER[1]: ["a"] * 9, ORDER[2]: None},
-        data={"hash": "a" * 64, "rows": {ORDER[0]: {"train": 1500, "validation": 2, "test": 3}}},
+        data=data_of(rows={ORDER[0]: {"train": 1500, "validation": 2, "test": 3}}),
     )
-    methods = build_methods(runs_of(results, scored(0.4, 0, "majority")))
-    columns, rows = task_table(methods, results)
+    methods = build_methods(runs_of(record, scored(0.4, 0, "majority")))
+    table = task_table(methods, record)
+    columns, rows = table.columns, table.rows
     texts = [cell.text for cell in rows[0]]
     assert texts[:7] == ["1", "SST-2", "accuracy", "2", "1,500", "2", "3"]
     assert texts[7:11] == ["40.0", "90.0", "60.0", "30.0"]  # majority; learned, end, lost
@@ -119,27 +128,42 @@ def test_tasks_show_learned_end_and_lost() -> None:
 
 
 def test_charts_draw_the_numbers() -> None:
-    results = results_of()
-    methods = build_methods(runs_of(results))
-    (trace,) = forgetting_chart(methods, results).figure["data"]
-    np.testing.assert_allclose(trace["x"], [30.0, -5.0])
-    stored, copies = growth_chart(methods, results).figure["data"]
-    np.testing.assert_allclose(stored["y"], [(BASE + 1e5 * k) / BASE for k in (1, 2, 3)])
-    assert copies["y"] == [1, 2, 3]
-    (heat,) = matrix_charts(methods, results)[0].figure["data"]
+    record = record_of()
+    methods = build_methods(runs_of(record))
+    (trace,) = average_chart(methods).figure["data"]
+    np.testing.assert_allclose(trace["y"], [90, 75, 125 / 3], rtol=1e-5)
+    (heat,) = matrix_charts(methods, record)[0].figure["data"]
     assert heat["z"] == [[90, None, None], [80, 70, None], [60, 75, -10]]
-    (cost,) = cost_charts(methods)
-    assert cost.figure["data"][0]["x"] == [60.0]
-    np.testing.assert_allclose(cost.figure["data"][0]["y"], 100 * METRICS["average_score"], 1e-5)
-    flops = {"train": [1e9, 2e9, 3e9], "one_pass": [1e9] * 3, "epochs": [1] * 3}
-    _, counted = cost_charts(build_methods(runs_of(results_of(flops=flops), results_of("other"))))
-    assert counted.figure["data"][0]["x"] == [6e9]
-    assert counted.note.endswith("Without: other.")
+
+
+def test_what_needs_no_interaction_is_a_drawing_and_else_a_sentence() -> None:
+    page = Elements(without_plotly(render(runs_of(record_of(), record_of("joint")))))
+    sources = [value or "" for name, value in page.attributes if name == "src"]
+    drawings = [b64decode(source.partition("base64,")[2]).decode() for source in sources]
+    assert len(drawings) == 3
+    assert all("<svg" in text and "joint" in text for text in drawings)
+    single = Elements(without_plotly(render(runs_of(record_of(order=["cola"], matrix=[[0.9]])))))
+    assert single.tags.count("img") == 2
+    assert "a stream of one task forgets nothing" in single.text
+
+
+def test_methods_look_the_same_in_chips_charts_and_drawings() -> None:
+    """Which are listed last, references, does not decide the colour."""
+    runs = runs_of(record_of("joint"), record_of("adapter"))
+    page = without_plotly(render(runs))
+    chips = re.findall(r'stroke="(#\w+)".*?<bdi>(\w+)</bdi>', page)
+    assert [name for _, name in chips] == ["adapter", "joint"]
+    traces = average_chart(build_methods(runs)).figure["data"]
+    assert {trace["name"]: trace["line"]["color"] for trace in traces} == {n: c for c, n in chips}
+    lines = {
+        line.get_label().partition(":")[0]: line.get_color() for line in growth(runs).axes[0].lines
+    }
+    assert {name: lines[name] for _, name in chips} == {n: c for c, n in chips}
 
 
 def test_long_learning_curves_keep_their_mean() -> None:
     losses = {ORDER[0]: np.linspace(3, 1, 600).tolist()}
-    chart = loss_chart(build_methods(runs_of(results_of(losses=losses))), results_of())
+    chart = loss_chart(build_methods(runs_of(record_of(losses=losses))), record_of())
     assert chart is not None
     (trace,) = chart.figure["data"]
     assert len(trace["y"]) == 60
@@ -148,19 +172,18 @@ def test_long_learning_curves_keep_their_mean() -> None:
 
 
 def test_probe_curves_are_means_over_seeds_along_the_stream() -> None:
-    def probed(seed: int, score: float) -> dict[str, Any]:
-        points = [{"task": 0, "step": 4, "scores": [score]}]
-        points.append({"task": 1, "step": 2, "scores": [score / 2, 0.3]})
-        return results_of(seed=seed, probe={"every": 2, "points": points}, timing=TIMING)
+    def probed(seed: int, score: float) -> RunRecord:
+        probe = probe_of((0, 4, [score]), (1, 2, [score / 2, 0.3]))
+        return record_of(seed=seed, probe=probe, timing=timing)
 
-    TIMING = {"train_s": 1.0, "evaluate_s": 1.0, "by_task": {"steps": [4, 8, 8]}}  # noqa: N806
-    chart = probe_chart(build_methods(runs_of(probed(1, 0.8), probed(2, 0.4))), results_of())
+    timing = TimingRecord(by_task=TaskTimes(steps=[4, 8, 8]))
+    chart = probe_chart(build_methods(runs_of(probed(1, 0.8), probed(2, 0.4))), record_of())
     assert chart is not None
     first, second = chart.figure["data"]
     assert (first["x"], first["y"]) == ([1.0, 1.25], [60.0, 30.0])
     assert (second["x"], second["y"]) == ([1.25], [30.0])
-    assert probe_chart(build_methods(runs_of(results_of())), results_of()) is None
-    assert "No stability gap: no run has a probe" in render(runs_of(results_of()))
+    assert probe_chart(build_methods(runs_of(record_of())), record_of()) is None
+    assert "No stability gap: no run has a probe" in render(runs_of(record_of()))
 
 
 class Elements(HTMLParser):
@@ -189,7 +212,7 @@ def test_hostile_text_stays_text() -> None:
     """The same elements as with harmless text of the same form, and nothing that hides."""
 
     def page_with(text: str) -> str:
-        results = results_of(
+        record = record_of(
             text,
             titles=[text] * 3,
             metric_names=[text] * 3,
@@ -199,7 +222,7 @@ def test_hostile_text_stays_text() -> None:
             versions={text: text},
             config={"learner": {text: text}, "data": {"root": text}},
         )
-        return without_plotly(render([Run(Path("a"), results)], [text]))
+        return without_plotly(render(runs_of(record), [text]))
 
     hostile, plain = Elements(page_with(HOSTILE)), Elements(page_with("plain"))
     assert hostile.tags == plain.tags
@@ -227,13 +250,13 @@ def test_json_in_the_page_cannot_end_its_element() -> None:
 
 
 def test_generated_data_are_said_loudly() -> None:
-    assert render(runs_of(results_of())).count("<strong>GENERATED DATA") == 2
-    assert "GENERATED" not in without_plotly(render(runs_of(results_of(source="files"))))
+    assert render(runs_of(record_of())).count("<strong>GENERATED DATA") == 2
+    assert "GENERATED" not in without_plotly(render(runs_of(record_of(source="files"))))
 
 
 def test_settings_that_differ_are_listed_by_method() -> None:
-    small = results_of(config={"learner": {"lr": 1e-4, "size": 8}, "training": {"epochs": 3}})
-    large = results_of(config={"learner": {"lr": 1e-4, "size": 64}, "training": {"epochs": 3}})
+    small = record_of(config={"learner": {"lr": 1e-4, "size": 8}, "training": {"epochs": 3}})
+    large = record_of(config={"learner": {"lr": 1e-4, "size": 64}, "training": {"epochs": 3}})
     found = {m.label: own for m, own in settings_table(build_methods(runs_of(small, large)))}
     sizes = ("learner.size", "8"), ("learner.size", "64")
     assert found == {"finetune (size=8)": [sizes[0]], "finetune (size=64)": [sizes[1]]}
@@ -253,25 +276,38 @@ def test_the_command_composes_to_the_recorded_configuration(chosen: list[str]) -
 
     chosen = [text.strip("'") if text.startswith("'") else text for text in chosen]
     config = compose_run(ROOT / "conf", chosen)[0]
-    results = {
-        "learner": config.learner.name,
-        "stream": config.stream_name,
-        "backbone": config.backbone.name,
-        "source": config.data.source,
-        "order": list(config.task),
-        "config": asdict(config),
-    }
-    again = asdict(compose_run(ROOT / "conf", overrides(results))[0])
-    for values in (again, results["config"]):
+    record = record_of(
+        config.learner.name,
+        stream=config.stream_name,
+        backbone=config.backbone.name,
+        source=config.data.source,
+        order=list(config.task),
+        config=asdict(config),
+    )
+    again = asdict(compose_run(ROOT / "conf", list(configured(record)))[0])
+    for values in (again, record.config):
         for name in ("tracking", "experiment"):
             values.pop(name)
-    assert again == results["config"]
+    assert again == record.config
 
 
-def test_the_command_names_all_seeds() -> None:
-    line = command(runs_of(results_of(seed=2), results_of(seed=5)))
+def test_one_command_names_all_seeds() -> None:
+    (line,) = commands(runs_of(record_of(seed=2), record_of(seed=5)))
     assert line.startswith("python run_stream.py -m learner=finetune")
     assert line.endswith("seed=2,5")
+
+
+def test_a_command_is_what_the_record_was_given() -> None:
+    """What differs beside the seed gets a command of its own."""
+    given = (
+        ["learner=lora", "'task=[a b]'", "seed=3"],
+        ["learner=lora", "seed=4", "device=cpu"],
+    )
+    lines = commands(runs_of(*(record_of(seed=k, overrides=o) for k, o in enumerate(given, 3))))
+    assert [shlex.split(line)[2:] for line in lines] == [
+        ["learner=lora", "'task=[a b]'", "seed=3"],
+        ["learner=lora", "device=cpu", "seed=4"],
+    ]
 
 
 # --- the command line
@@ -280,9 +316,10 @@ def test_the_command_names_all_seeds() -> None:
 def test_the_largest_group_is_reported_and_the_rest_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = write(tmp_path / "0", results_of(data={"hash": "b" * 64}))
-    good = [write(tmp_path / str(seed), results_of(seed=seed)) for seed in (1, 2)]
-    broken, foreign = write(tmp_path / "3", "{"), write(tmp_path / "4", '{"accuracy": 1}')
+    other = write(tmp_path / "0", record_of(data=data_of("b" * 64)))
+    good = [write(tmp_path / str(seed), record_of(seed=seed)) for seed in (1, 2)]
+    broken = write_broken(tmp_path / "3", "{")
+    foreign = write_broken(tmp_path / "4", {"accuracy": 1})
     (tmp_path / "empty").mkdir()
     out = tmp_path / "new" / "report.html"
     paths = map(str, [other, *good, broken, foreign, tmp_path / "empty"])
@@ -292,7 +329,7 @@ def test_the_largest_group_is_reported_and_the_rest_named(
     lines = output.err.splitlines()
     assert len(lines) == 4
     page = without_plotly(out.read_text())
-    for folder, reason in ((broken, "not valid JSON"), (foreign, "no key 'schema'")):
+    for folder, reason in ((broken, "truncated"), (foreign, "schema")):
         assert any(str(folder) in line and reason in line for line in lines)
         assert str(folder) in page
     assert any(line.startswith(f"analysis: left out: {other}") for line in lines)
@@ -311,14 +348,14 @@ def test_without_plotly_one_line_names_the_extra(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    run = write(tmp_path / "1", results_of())
+    run = write(tmp_path / "1", record_of())
     assert main(["report", str(run), "--out", str(tmp_path / "r.html")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "pip install 'task-stream-simulator[report]'" in line
 
 
 def test_reporting_imports_no_torch(tmp_path: Path) -> None:
-    write(tmp_path / "1", results_of())
+    write(tmp_path / "1", record_of())
     code = (
         "import sys; from analysis.__main__ import main; "
         f"main(['report', {str(tmp_path)!r}, '--out', {str(tmp_path / 'r.html')!r}]); "

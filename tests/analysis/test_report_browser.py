@@ -3,32 +3,34 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from analysis.report.write import render
-from analysis.runs.collect import Run
+from stream.record.run_record import RunRecord, TaskTimes, TimingRecord
 from tests.analysis import browser
-from tests.analysis.made_runs import results_of
+from tests.analysis.made_runs import MATRIX, ORDER, flops_of, probe_of, record_of, runs_of
 
 pytestmark = pytest.mark.skipif(
     browser.PATH is None, reason="no chromium: apt-get install chromium brings one"
 )
 LAPTOP, PHONE = (1366, 768), (390, 844)
 LONG = "A title without any space: " + "x" * 80 + "<b>\u202e"
-STEPS = {"train_s": 60.0, "evaluate_s": 12.0, "by_task": {"steps": [4, 4, 4]}}
+STEPS = TimingRecord(train_s=60.0, evaluate_s=12.0, by_task=TaskTimes(steps=[4, 4, 4]))
 
 
-def made(learner: str, seed: int, shift: float) -> dict[str, Any]:
+def made(learner: str, seed: int, shift: float) -> RunRecord:
     """A run with everything that a report can show."""
-    results = results_of(learner, seed, titles=[LONG, "CF US economy", "CoLA"], timing=STEPS)
-    results["matrix"] = [[s if s is None else s - shift for s in row] for row in results["matrix"]]
-    results["losses"] = {name: [1.0, 0.5, 0.4, 0.3] for name in results["order"]}
-    points = [{"task": k, "step": 2, "scores": [0.5] * (k + 1)} for k in range(3)]
-    results["probe"] = {"every": 2, "points": points}
-    results["flops"] = {"train": [1e9] * 3, "one_pass": [1e9] * 3, "epochs": [1] * 3}
-    return results
+    return record_of(
+        learner,
+        seed,
+        titles=[LONG, "CF US economy", "CoLA"],
+        timing=STEPS,
+        matrix=[[s if s is None else s - shift for s in row] for row in MATRIX],
+        losses={name: [1.0, 0.5, 0.4, 0.3] for name in ORDER},
+        probe=probe_of(*((k, 2, [0.5] * (k + 1)) for k in range(3))),
+        flops=flops_of(10**9, 10**9, 10**9),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +39,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = [made(name, seed, shift) for name, shift in learners for seed in (1, 2)]
     file = tmp_path_factory.mktemp("report") / "report.html"
     problems = ["left out: " + "/folder" * 30]
-    html = render([Run(Path(f"/runs/{i}"), results) for i, results in enumerate(runs)], problems)
-    file.write_text(html, encoding="utf-8")
+    file.write_text(render(runs_of(*runs), problems), encoding="utf-8")
     return file
 
 
@@ -61,7 +62,9 @@ def test_it_opens_without_error_request_and_overflow(
     draw_all(chromium)
     charts = chromium.run("document.querySelectorAll('.chart').length")
     drawn = "[...document.querySelectorAll('.chart')].filter(e => e.querySelector('.main-svg .xy'))"
-    assert chromium.run(f"{drawn}.length") == charts == 11
+    assert chromium.run(f"{drawn}.length") == charts == 7
+    images = "[...document.querySelectorAll('.drawing img')].map(e => e.naturalWidth > 600)"
+    assert chromium.run(images) == [True] * 3
     widths = "[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]"
     assert chromium.run(widths) == [size[0]] * 3
     wide = "[...document.querySelectorAll('.chart svg')].filter(e => e.clientWidth > innerWidth)"

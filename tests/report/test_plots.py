@@ -13,7 +13,9 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from stream.formatting import DASH, MINUS, TIMES
+from stream.record.run_record import RunRecord
 from stream.report import plots
+from tests.analysis.made_runs import ledger_of, ledger_row, record_of
 
 NAMES = [
     "cola",
@@ -44,10 +46,13 @@ NAMES = [
     "sms_spam",
 ]
 FIGURES = sorted(plots.FIGURES)
+BASE = 22_713_216
 
 
-def made_up(num_tasks: int = 26, learned: int | None = None, buffer: int = 0) -> dict[str, Any]:
-    """Results of a run that loses a little of each task; the first one below zero."""
+def made_up(
+    num_tasks: int = 26, learned: int | None = None, buffer: int = 0, **changes: Any
+) -> RunRecord:
+    """A run that loses a little of each task; the first one below zero."""
     learned = num_tasks if learned is None else learned
     matrix: list[list[float | None]] = [[None] * num_tasks for _ in range(num_tasks)]
     for after, task in itertools.product(range(learned), range(num_tasks)):
@@ -58,29 +63,22 @@ def made_up(num_tasks: int = 26, learned: int | None = None, buffer: int = 0) ->
                 + 0.6 * math.exp((task - after) / 9)
                 - 0.4 * (task == 0 and after > 4)
             )
-    base = 22_713_216
-    entries = [
-        {
-            "task": name,
-            "trained_parameters": 1_200_000,
-            "trained_fraction": 1_200_000 / base,
-            "stored_parameters": base + 1_200_000 * number,
-            "stored_bytes": 4 * (base + 1_200_000 * number),
-            "buffer_examples": buffer * number,
-            "buffer_bytes": 512 * buffer * number,
-        }
-        for number, name in enumerate(NAMES[:learned], start=1)
+    rows = [
+        ledger_row(
+            number,
+            trained_parameters=1_200_000,
+            trained_fraction=1_200_000 / BASE,
+            stored_parameters=BASE + 1_200_000 * number,
+            buffer_examples=buffer * number,
+            buffer_bytes=512 * buffer * number,
+        )
+        for number in range(1, learned + 1)
     ]
-    return {
-        "schema": 1,
+    values: dict[str, Any] = {
         "status": "complete" if learned == num_tasks else "partial",
-        "learner": "replay",
         "stream": "houlsby26",
-        "backbone": "minilm",
-        "source": "generated",
         "order": NAMES[:num_tasks],
-        "metric_names": ["matthews_correlation", *["accuracy"] * 25][:num_tasks],
-        "seed": 3,
+        "titles": NAMES[:num_tasks],
         "matrix": matrix,
         "metrics": {
             "average_score": 0.5432 if learned else None,
@@ -88,12 +86,9 @@ def made_up(num_tasks: int = 26, learned: int | None = None, buffer: int = 0) ->
             "bwt": -0.1234 if learned > 1 else None,
             "forgetting": 0.1234 if learned > 1 else None,
         },
-        "ledger": {
-            "base_parameters": base,
-            "total_multiple": entries[-1]["stored_parameters"] / base if entries else None,
-            "tasks": entries,
-        },
+        "ledger": ledger_of(*rows, base=BASE),
     }
+    return record_of("replay", 3, **values | changes)
 
 
 RUNS = {
@@ -137,34 +132,34 @@ def test_every_task_is_named(figure: str) -> None:
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_heading_says_what_ran_and_that_data_are_generated(figure: str) -> None:
-    def heading(results: dict[str, Any]) -> str:
-        return " ".join(plots.FIGURES[figure](results).get_suptitle().split())  # as one line
+    def heading(record: RunRecord) -> str:
+        return " ".join(plots.FIGURES[figure](record).get_suptitle().split())  # as one line
 
     shown = heading(made_up(3))
     assert shown == (
         "replay on houlsby26 (generated data), minilm, seed 3 "
         "average score 54.3 %, forgetting 12.3 %"
     )
-    assert "generated" not in heading(made_up(2) | {"source": "files"})
-    assert "validation scores" in heading(made_up(2) | {"split": "validation"})
+    assert "generated" not in heading(made_up(2, source="files"))
+    assert "validation scores" in heading(made_up(2, split="validation"))
     assert "partial: 2 of 4 tasks learned" in heading(made_up(4, learned=2))
     assert heading(RUNS["one task"]).endswith(f"forgetting {DASH}")
 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_heatmap_draws_the_matrix_and_masks_what_is_null(run: str) -> None:
-    results = RUNS[run]
-    (mesh,) = plots.matrix_heatmap(results).axes[0].collections
+    record = RUNS[run]
+    (mesh,) = plots.matrix_heatmap(record).axes[0].collections
     drawn = mesh.get_array()
-    expected = np.array(results["matrix"], dtype=float)
+    expected = np.array(record.matrix, dtype=float)
     assert (np.ma.getmaskarray(drawn) == np.isnan(expected)).all()
     np.testing.assert_array_equal(drawn.filled(np.nan), expected)
 
 
 def test_heatmap_writes_percent_into_cells_and_a_dash_for_null() -> None:
-    results = made_up(3)
-    results["matrix"] = [[-0.049, None, None], [0.5, 1.0, None], [None, 0.004, 0.676]]
-    axes = plots.matrix_heatmap(results).axes[0]
+    record = made_up(3)
+    record.matrix = [[-0.049, None, None], [0.5, 1.0, None], [None, 0.004, 0.676]]
+    axes = plots.matrix_heatmap(record).axes[0]
     cells = {(int(t.get_position()[1]), int(t.get_position()[0])): t.get_text() for t in axes.texts}
     assert cells == {
         (0, 0): f"{MINUS}5",
@@ -177,16 +172,16 @@ def test_heatmap_writes_percent_into_cells_and_a_dash_for_null() -> None:
 
 
 def test_negative_scores_have_their_own_colour_and_a_note() -> None:
-    results = made_up(2)
-    results["matrix"] = [[-0.2, None], [0.0, 0.5]]
-    figure = plots.matrix_heatmap(results)
+    record = made_up(2)
+    record.matrix = [[-0.2, None], [0.0, 0.5]]
+    figure = plots.matrix_heatmap(record)
     figure.canvas.draw()
     colours = figure.axes[0].collections[0].get_facecolors()
     red, green, blue, _ = colours[0]
     assert f"#{round(255 * red):02X}{round(255 * green):02X}{round(255 * blue):02X}" == plots.ORANGE
     assert "below 0" in figure.axes[1].get_ylabel()
-    results["matrix"][0][0] = 0.2
-    assert "below 0" not in plots.matrix_heatmap(results).axes[1].get_ylabel()
+    record.matrix[0][0] = 0.2
+    assert "below 0" not in plots.matrix_heatmap(record).axes[1].get_ylabel()
 
 
 def test_first_row_is_on_top_and_metrics_other_than_accuracy_are_named() -> None:
@@ -197,9 +192,9 @@ def test_first_row_is_on_top_and_metrics_other_than_accuracy_are_named() -> None
 
 
 def test_score_lines_show_the_average_and_each_task_since_it_was_learned() -> None:
-    results = made_up(2)
-    results["matrix"] = [[0.8, None], [0.5, 0.6]]
-    average, first, second = plots.score_lines(results).axes
+    record = made_up(2)
+    record.matrix = [[0.8, None], [0.5, 0.6]]
+    average, first, second = plots.score_lines(record).axes
     np.testing.assert_allclose(average.lines[-1].get_ydata(), [0.8, 0.55])
     np.testing.assert_allclose(first.lines[0].get_xydata(), [[1, 0.8], [2, 0.5]])
     np.testing.assert_allclose(second.lines[0].get_xydata(), [[2, 0.6]])
@@ -210,19 +205,19 @@ def test_score_lines_show_the_average_and_each_task_since_it_was_learned() -> No
 
 
 def test_tasks_not_learned_are_not_drawn_as_zero() -> None:
-    results = RUNS["partial"]
-    panels = plots.score_lines(results).axes
+    record = RUNS["partial"]
+    panels = plots.score_lines(record).axes
     assert np.isnan(panels[0].lines[-1].get_ydata()[7:]).all()
     assert panels[8].texts[0].get_text() == "not evaluated"
     assert np.isnan(panels[8].lines[0].get_ydata()).all()
 
 
 def test_growth_starts_at_the_pretrained_base_beside_a_full_copy_a_task() -> None:
-    results = RUNS["26 tasks"]
-    growth, trained = plots.parameter_growth(results).axes
+    record = RUNS["26 tasks"]
+    growth, trained = plots.parameter_growth(record).axes
     copies, own = growth.lines
     np.testing.assert_array_equal(copies.get_xydata(), [[k, k] for k in range(1, 27)])
-    expected = 1 + np.arange(27) * 1_200_000 / 22_713_216
+    expected = 1 + np.arange(27) * 1_200_000 / BASE
     np.testing.assert_allclose(own.get_ydata(), expected)
     assert [text.get_text() for text in growth.texts] == [
         f"{expected[-1]:.2f}{TIMES}",
@@ -240,12 +235,12 @@ def test_growth_shows_a_buffer_only_where_there_is_one() -> None:
 
 def test_titles_are_shown_as_they_are_and_cut_when_endless() -> None:
     titles = ["cost $5 or $6", "x" * 200, "CF US economic performance"]
-    results = made_up(3) | {"titles": titles}
-    names = plots.display_names(results)
+    record = made_up(3, titles=titles)
+    names = plots.display_names(record)
     assert len(names[1]) < 50
     assert names[1].endswith("…")
     for draw in plots.FIGURES.values():
-        texts = {text.replace(r"\$", "$") for text, _ in visible_texts(draw(results))}
+        texts = {text.replace(r"\$", "$") for text, _ in visible_texts(draw(record))}
         assert {"1 · cost $5 or $6", "3 · CF US economic performance"} & texts
 
 
@@ -259,11 +254,11 @@ def test_undefined_is_a_dash_and_zero_has_no_sign() -> None:
     ]
 
 
-def test_drawing_changes_nothing_in_the_results() -> None:
-    results, untouched = made_up(4), made_up(4)
+def test_drawing_changes_nothing_in_the_record() -> None:
+    record, untouched = made_up(4), made_up(4)
     for draw in plots.FIGURES.values():
-        draw(results)
-    assert results == untouched
+        draw(record)
+    assert record == untouched
 
 
 def test_saved_files_are_equal_byte_for_byte_and_their_text_is_text(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Row:
-    """TokenBatch of one line: what it is about, then its values; a mean is bold, a loud one red."""
+    """One line: the names of what it is about, then values; a mean is bold, a loud one red."""
 
     names: Sequence[str]
     values: Sequence[str]
@@ -48,11 +48,15 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """A table: a title, one header a column (lines parted by newlines), sections, notes below.
+class TextTable:
+    """A table of text.
 
     Attributes:
+        title: stands above it.
+        header: one per column; newlines part its lines.
         num_names: how many columns at the left say what a line is about.
+        sections: groups of rows, with a rule between them.
+        notes: stand below it, one per line.
     """
 
     title: str
@@ -62,17 +66,17 @@ class Sheet:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
-def rich_table(sheet: Sheet, columns: Sequence[int] | None = None) -> Table:
+def rich_table(content: TextTable, columns: Sequence[int] | None = None) -> Table:
     """The table for a screen, with all columns of values or those of the given numbers."""
-    title = Text(sheet.title, style="bold")
+    title = Text(content.title, style="bold")
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    values = sheet.header[sheet.num_names :]
+    values = content.header[content.num_names :]
     columns = range(len(values)) if columns is None else columns
-    for name in sheet.header[: sheet.num_names]:
+    for name in content.header[: content.num_names]:
         table.add_column(name, vertical="bottom", overflow="fold")
     for column in columns:
         table.add_column(values[column], justify="right", vertical="bottom", overflow="fold")
-    for section in sheet.sections:
+    for section in content.sections:
         for row in section:
             style = "bold" if row.is_mean else ""
             cells = [Text(cell, style=style) for cell in row.names]
@@ -85,36 +89,36 @@ def rich_table(sheet: Sheet, columns: Sequence[int] | None = None) -> Table:
     return table
 
 
-def show(sheet: Sheet) -> None:
+def show(table: TextTable) -> None:
     """Print a table, on a narrow screen in several parts; never cut in a file or pipe."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=10_000)
     wide = console.options.update(width=10_000)
     parts: list[list[int]] = [[]]
-    for column in range(len(sheet.header) - sheet.num_names):
-        table = rich_table(sheet, [*parts[-1], column])
-        if parts[-1] and table.__rich_measure__(console, wide).maximum > console.width:
+    for column in range(len(table.header) - table.num_names):
+        drawn = rich_table(table, [*parts[-1], column])
+        if parts[-1] and drawn.__rich_measure__(console, wide).maximum > console.width:
             parts.append([])
         parts[-1].append(column)
     for part in parts:
-        console.print(rich_table(sheet, part))
-    for note in sheet.notes:
+        console.print(rich_table(table, part))
+    for note in table.notes:
         console.print(Text(note))
 
 
-def markdown(sheet: Sheet) -> str:
+def markdown(table: TextTable) -> str:
     """A GitHub Flavored Markdown table, its title before and its notes after it."""
-    aligned = ["---"] * sheet.num_names
-    aligned += ["---:"] * (len(sheet.header) - sheet.num_names)
-    lines = [f"**{_escaped(sheet.title)}**", ""]
-    lines += [_markdown_line(map(_escaped, sheet.header)), _markdown_line(aligned)]
-    for section in sheet.sections:
+    aligned = ["---"] * table.num_names
+    aligned += ["---:"] * (len(table.header) - table.num_names)
+    lines = [f"**{_escaped(table.title)}**", ""]
+    lines += [_markdown_line(map(_escaped, table.header)), _markdown_line(aligned)]
+    for section in table.sections:
         for row in section:
             cells = map(_escaped, row.cells)
             bold = (f"**{cell}**" if row.is_mean and cell else cell for cell in cells)
             lines.append(_markdown_line(bold))
-    for note in sheet.notes:
+    for note in table.notes:
         lines += ["", _escaped(note)]
     return "\n".join(lines) + "\n"
 
@@ -132,18 +136,18 @@ def one_line(text: str) -> str:
     return " ".join(text.replace("-\n", "").split())
 
 
-def latex(sheet: Sheet) -> str:
+def latex(table: TextTable) -> str:
     """A LaTeX table with its title as caption and its notes below; needs the booktabs package."""
-    columns = "l" * sheet.num_names + "r" * (len(sheet.header) - sheet.num_names)
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(sheet.title)}}}"]
-    lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", _latex_line(sheet.header)]
-    for section in sheet.sections:
+    columns = "l" * table.num_names + "r" * (len(table.header) - table.num_names)
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(table.title)}}}"]
+    lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", _latex_line(table.header)]
+    for section in table.sections:
         lines.append(r"\midrule")
         for row in section:
             line = _latex_line(row.cells, command=r"\textbf" if row.is_mean else "")
             lines.append(line)
     lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\smallskip {latex_text(note)}" for note in sheet.notes]
+    lines += [rf"\par\smallskip {latex_text(note)}" for note in table.notes]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 

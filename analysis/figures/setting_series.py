@@ -1,16 +1,16 @@
-"""What an ablation compares: runs by the value of one setting, for `ablation_figures`."""
+"""Runs sorted by the value of one setting: the lines and points of `against_setting`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import mean
 from typing import Any
 
 import numpy as np
 
-from analysis.runs.collect import Run
-from analysis.runs.comparable import method_labels, repetitions, settings_of, variant_labels
+from analysis.runs.collect import RecordedRun
+from analysis.runs.methods import method_labels, repetitions, settings_of, variant_labels
+from analysis.runs.values import setting as setting_of
+from analysis.runs.values import trained_parameters
 from stream.errors import UserError, unknown
-from stream.report.plots import score_matrix
 
 TRAINED, METHOD = "trained_parameters", "method"
 LOG_RATIO = 10  # a longer range of positive numbers is drawn on a logarithmic axis
@@ -23,7 +23,7 @@ class Series:
 
     Attributes:
         values: the setting's value of each point; for trained parameters the mean over the tasks.
-        by_task: the x of each point, one a task.
+        by_task: the x of each point, one per task.
         scores: final scores of each point, float64 [n, T].
     """
 
@@ -34,8 +34,15 @@ class Series:
 
 
 @dataclass
-class Ablation:
-    """Series to draw; the band of full fine-tuning, float64 [n, T]; runs left out, a line each."""
+class BySetting:
+    """Runs by the value of one setting.
+
+    Attributes:
+        setting: dotted, or `TRAINED` or `METHOD`.
+        series: the lines to draw.
+        band: final scores of full fine-tuning, float64 [n, T]; None without any.
+        left_out: a line for each run that is not drawn.
+    """
 
     setting: str
     series: list[Series]
@@ -82,64 +89,61 @@ class Ablation:
         return [float(self.categories.index(x)) for x in series.values]
 
 
-def find_ablation(runs: Sequence[Run], setting: str) -> Ablation:
+def by_setting(runs: Sequence[RecordedRun], setting: str) -> BySetting:
     """Sort complete runs of one stream by the value of a setting.
 
     Raises:
         UserError: no such setting, the same value in all runs, or no complete run.
     """
-    complete = [run for run in runs if run.results["status"] == "complete"]
-    partial = [run for run in runs if run.results["status"] != "complete"]
+    complete = [run for run in runs if run.record.status == "complete"]
+    partial = [run for run in runs if run.record.status != "complete"]
     left_out = [f"left out, not complete: {run.path}" for run in partial]
     if not complete:
         raise UserError("no run is complete")
-    values = [value_of(run, setting) for run in complete]
-    if setting == METHOD:
-        values = variant_labels(complete)
-    elif all(value is None for value in values):
+    values = _values(complete, setting)
+    if all(value is None for value in values):
         raise unknown("setting", setting, [*varying(complete), TRAINED, METHOD])
     by_run = {id(run): value for run, value in zip(complete, values, strict=True)}
     with_value, rest = [], []
     for run in complete:
-        is_baseline = setting in (TRAINED, METHOD) and run.results["learner"] == "independent"
+        is_baseline = setting in (TRAINED, METHOD) and run.record.learner == "independent"
         (rest if is_baseline or by_run[id(run)] is None else with_value).append(run)
     if len({str(by_run[id(run)]) for run in with_value}) < 2:
         choices = ", ".join([*varying(complete), TRAINED, METHOD])
         raise UserError(f"{setting} has one value in all runs. What differs: {choices}")
-    band = [run for run in rest if run.results["learner"] == "independent"]
+    band = [run for run in rest if run.record.learner == "independent"]
     left_out += [
-        f"left out: {run.results['learner']} has no setting {setting}: {run.path}"
+        f"left out: {run.record.learner} has no setting {setting}: {run.path}"
         for run in rest
-        if run.results["learner"] != "independent"
+        if run.record.learner != "independent"
     ]
     scores = _final_scores(repetitions(band)) if band else None
-    return Ablation(setting, _series(with_value, by_run, setting), scores, left_out)
+    return BySetting(setting, _series(with_value, by_run, setting), scores, left_out)
 
 
-def value_of(run: Run, setting: str) -> Any:
-    """A run's value of a dotted setting of its config; None where it has none."""
+def _values(runs: Sequence[RecordedRun], setting: str) -> list[Any]:
+    """Each run's value; None where it has none."""
+    if setting == METHOD:
+        return variant_labels(runs)
     if setting == TRAINED:
-        return mean(row["trained_parameters"] for row in run.results["ledger"]["tasks"])
-    value: Any = run.results["config"]
-    for key in setting.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+        return [trained_parameters(run.record) for run in runs]
+    return [setting_of(run.record, setting) for run in runs]
 
 
-def varying(runs: Sequence[Run]) -> list[str]:
+def varying(runs: Sequence[RecordedRun]) -> list[str]:
     """The settings of a method that differ between runs that have them."""
-    settings = [settings_of(run.results) for run in runs]
+    settings = [settings_of(run.record) for run in runs]
     keys = sorted({key for one in settings for key in one})
     return [key for key in keys if len({one[key] for one in settings if key in one}) > 1]
 
 
-def _series(runs: Sequence[Run], values: dict[int, Any], setting: str) -> list[Series]:
+def _series(runs: Sequence[RecordedRun], values: dict[int, Any], setting: str) -> list[Series]:
     """Group runs into lines and points; points in order of value where values are numbers."""
     if setting in (TRAINED, METHOD):
-        lines = [run.results["learner"] for run in runs]
+        lines = [run.record.learner for run in runs]
     else:
         lines = method_labels(runs, ignore=[setting])
-    points: dict[tuple[str, str], list[Run]] = {}
+    points: dict[tuple[str, str], list[RecordedRun]] = {}
     for line, label, run in zip(lines, method_labels(runs), runs, strict=True):
         points.setdefault((line, label), []).append(run)
     found: dict[str, Series] = {}
@@ -149,23 +153,23 @@ def _series(runs: Sequence[Run], values: dict[int, Any], setting: str) -> list[S
         items.sort(key=lambda item: values[id(item[1][0])])
     for (line, _), members in items:
         series = found.setdefault(line, Series(line))
-        value, results = values[id(members[0])], members[0].results
+        value, record = values[id(members[0])], members[0].record
         if value in series.values:
             raise UserError(f"{setting}={value} has several methods of {line}; give fewer runs")
         series.values.append(value)
         if setting == TRAINED:
-            rows = results["ledger"]["tasks"]
-            series.by_task.append(np.array([row["trained_parameters"] for row in rows]))
+            rows = record.ledger.tasks
+            series.by_task.append(np.array([row.trained_parameters for row in rows]))
         else:
-            series.by_task.append(np.full(len(results["order"]), value if numeric else np.nan))
+            series.by_task.append(np.full(len(record.order), value if numeric else np.nan))
         series.scores.append(_final_scores(repetitions(members)))
     order = list(dict.fromkeys(lines))
     return [found[line] for line in order]
 
 
-def _final_scores(runs: Sequence[Run]) -> np.ndarray:
+def _final_scores(runs: Sequence[RecordedRun]) -> np.ndarray:
     """Scores at the end of the stream, float64 [n, T]."""
-    return np.array([score_matrix(run.results)[-1] for run in runs])
+    return np.array([run.record.scores[-1] for run in runs])
 
 
 def _is_number(value: object) -> bool:

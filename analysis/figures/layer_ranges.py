@@ -1,0 +1,63 @@
+"""Scores without the adapters of each range of layers, one heat map per task."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from stream.formatting import percent
+from stream.record.run_record import RunRecord
+from stream.report.plots import new_figure, plain, stream_name
+
+if TYPE_CHECKING:
+    from stream.run.layer_ablation import SpanScores
+
+
+def layer_range_figure(record: RunRecord, found: "Sequence[SpanScores]") -> Figure:
+    """Draw one heat map per task: first removed layer down, last removed layer across."""
+    layers = len(found[0].spans)
+    size = max(0.5 * layers, 3.0)  # inches
+    heading = (
+        f"{plain(record.learner)} on {stream_name(record)}, {plain(record.backbone)}, "
+        f"seed {record.seed}, {found[0].split} scores\n"
+        "trained adapters removed from a range of layers, nothing learned again"
+    )
+    figure = new_figure((size + 2.2) * len(found), size + 2.2, heading)
+    panels = figure.subplots(1, len(found), squeeze=False)[0]
+    titles = dict(zip(record.order, record.titles, strict=True))
+    for axes, scores in zip(panels, found, strict=True):
+        _draw(figure, axes, plain(titles[scores.task]), scores)
+    return figure
+
+
+def _draw(figure: Figure, axes: Axes, title: str, scores: "SpanScores") -> None:
+    """Draw the ranges of one task, with the majority line in the colour bar.
+
+    Args:
+        figure: the figure to draw in.
+        axes: its panel.
+        title: the task's.
+        scores: of the task.
+    """
+    low = min(float(np.nanmin(scores.spans)), scores.majority)
+    high = max(float(np.nanmax(scores.spans)), scores.full, scores.majority)
+    mesh = axes.imshow(scores.spans, vmin=low, vmax=max(high, low + 1e-3), aspect="auto")
+    middle = (low + high) / 2
+    for first, row in enumerate(scores.spans):
+        for last in range(first, len(row)):
+            colour = "white" if row[last] < middle else "black"
+            label = percent(row[last])
+            axes.text(last, first, label, ha="center", va="center", color=colour, size=8)
+    numbers = range(len(scores.spans))
+    axes.set_xticks(numbers)
+    axes.set_yticks(numbers)
+    axes.set(xlabel="last removed layer", ylabel="first removed layer")
+    note = f"all adapters {percent(scores.full)}, majority {percent(scores.majority)}"
+    axes.set_title(f"{title}\n{note}", loc="left", size=10)
+    bar = figure.colorbar(mesh, ax=axes, shrink=0.85)
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda s, _: percent(s, 0)))
+    bar.ax.axhline(scores.majority, color="#D55E00", lw=3)
+    bar.set_label("score (%); orange: always the most frequent label")

@@ -1,0 +1,100 @@
+"""Scores relative to full fine-tuning against parameters (Houlsby et al. 2019, figures 1, 3)."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from analysis.figures.style import (
+    NothingToDrawError,
+    complete_methods,
+    heading,
+    label_log_axis,
+    mark_style,
+    num_seeds,
+    seeds_note,
+    show_percent,
+    tidy,
+)
+from analysis.runs.collect import RecordedRun
+from analysis.runs.methods import Method
+from analysis.runs.values import trained_parameters
+from stream.report.plots import GREY, new_figure, plain
+
+PERCENTILES = (20, 50, 80)
+BASELINE = "independent"  # full fine-tuning of a copy per task, the paper's baseline
+
+
+def tradeoff(runs: Sequence[RecordedRun]) -> Figure:
+    """Score relative to full fine-tuning against trained parameters (figures 1 and 3).
+
+    Percentiles over the tasks of the difference of the scores at the end, each a mean over seeds;
+    one line per learner, one point for each of its settings.
+    """
+    methods = complete_methods(runs)
+    baselines = [method for method in methods if method.learner == BASELINE]
+    if len(baselines) != 1:
+        which = f"{len(baselines)} methods are" if baselines else "no complete run is"
+        raise NothingToDrawError(f"{which} {BASELINE}, the full fine-tuning to compare with")
+    families: defaultdict[str, list[Method]] = defaultdict(list)
+    untrained = []
+    for method in methods:
+        if method.learner == BASELINE:
+            continue
+        if _size(method) > 0:
+            families[method.learner].append(method)
+        else:
+            untrained.append(method.label)
+    if not families:
+        raise NothingToDrawError(f"no run beside {BASELINE} trains parameters")
+    percentiles = ", ".join(map(str, PERCENTILES))
+    title = f"score minus full fine-tuning: percentiles {percentiles} over the tasks, "
+    title += seeds_note(num_seeds(methods), "means")
+    figure = new_figure(10, 6 + 0.25 * len(families), heading(runs, title))
+    axes = figure.add_subplot()
+    _draw_families(axes, families, baselines[0])
+    note = f"\nnot shown, trains none: {plain(', '.join(untrained), 80)}" if untrained else ""
+    axes.set(xscale="log", xlabel=f"parameters trained for each task (mean){note}")
+    label_log_axis(axes.xaxis, EngFormatter())
+    axes.set_ylabel("score minus full fine-tuning (percentage points)")
+    show_percent(axes)
+    tidy(axes)
+    figure.legend(loc="outside lower left", frameon=False, alignment="left")
+    return figure
+
+
+def _draw_families(axes: Axes, families: dict[str, list[Method]], baseline: Method) -> None:
+    """Draw the baseline at 0 and each learner's percentiles over its settings."""
+    size = _size(baseline)
+    axes.axhline(0, color=GREY, ls="--", lw=1)
+    label = f"full fine-tuning of a copy per task ({BASELINE})"
+    axes.plot(size, 0, color=GREY, marker="*", ms=14, ls="none", label=label)
+    for index, (learner, methods) in enumerate(families.items()):
+        style: dict[str, Any] = mark_style(index)
+        style |= {
+            "linestyle": "-",
+            "capsize": 3,
+            "elinewidth": 1,
+        }
+        members = sorted(methods, key=_size)
+        sizes = [_size(method) for method in members]
+        low, middle, high = np.transpose([relative_percentiles(m, baseline) for m in members])
+        if len(members) > 1:
+            axes.fill_between(sizes, low, high, color=style["color"], alpha=0.15, lw=0)
+        bars = np.array([middle - low, high - middle])
+        axes.errorbar(sizes, middle, bars, lw=2, ms=6, label=plain(learner), **style)
+
+
+def _size(method: Method) -> float:
+    """Parameters trained for a task, mean over the tasks; the same for every seed."""
+    return trained_parameters(method.counted[0].record) or 0.0
+
+
+def relative_percentiles(method: Method, baseline: Method) -> np.ndarray:
+    """`PERCENTILES` over the tasks of score minus baseline, float64 [3]; seeds averaged first."""
+    difference = method.matrix[-1] - baseline.matrix[-1]
+    return np.percentile(difference, PERCENTILES)

@@ -1,0 +1,97 @@
+"""Figure 6 of Houlsby et al. 2019, left and centre: scores without the adapters of some layers.
+
+Serves a run again, so it needs torch, as `analysis.verify` does; the other commands do not.
+"""
+
+import argparse
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import in_one_line
+from stream.errors import require
+from stream.formatting import percent
+from stream.record.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from stream.run.layer_ablation import SpanScores
+
+NAME = "layer_ranges"  # of the files
+EPILOG = """For example:
+
+  python run_stream.py learner=adapter 'task=[mnli_matched,cola]'
+  python -m analysis layer-ranges RUN task=mnli_matched,cola
+"""
+
+
+def add_command(commands: Any) -> None:
+    """Add ``layer-ranges`` and its older name ``spans`` to the sub-commands of a parser."""
+    command = commands.add_parser(
+        "layer-ranges",
+        aliases=["spans"],
+        help="scores without the trained adapters of every range of layers",
+        description="Take trained adapters out of every contiguous range of layers, without "
+        "learning again, and draw the scores as first layer x last layer. Needs torch.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("run", type=Path, metavar="RUN", help="the folder of one run")
+    command.add_argument("tasks", metavar="task=NAME[,NAME]", help="tasks of that run")
+    command.add_argument("--split", choices=("validation", "test"), default="validation")
+    command.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    command.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder to write to (default: RUN/figures)"
+    )
+    command.set_defaults(execute=remove_layer_ranges)
+
+
+@in_one_line()
+def remove_layer_ranges(arguments: argparse.Namespace) -> int:
+    """Measure, draw, and print the files written and what was found; return the exit code.
+
+    Raises:
+        UserError: no such run, task or weights.
+    """
+    from analysis.figures.layer_ranges import layer_range_figure
+    from stream.atomic_io import write_json
+    from stream.report.plots import save
+    from stream.run.layer_ablation import span_scores
+    from stream.run.load import reopen
+
+    key, _, names = arguments.tasks.partition("=")
+    require(key == "task" and bool(names), f"expected task=NAME, got {arguments.tasks!r}")
+    record = RunRecord.read(arguments.run)
+    run = reopen(arguments.run, names.split(","), arguments.device)
+    found = [span_scores(run, task, arguments.split) for task in run.tasks]
+    folder = arguments.out or arguments.run / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / f"{NAME}.json", {scores.task: _as_json(scores) for scores in found})
+    print(folder / f"{NAME}.json")
+    for path in save(layer_range_figure(record, found), folder, NAME):
+        print(path)
+    titles = dict(zip(record.order, record.titles, strict=True))
+    for scores in found:
+        print(_sentence(titles[scores.task], scores))
+    return 0
+
+
+def _sentence(title: str, scores: "SpanScores") -> str:
+    """Say the numbers that the paper says."""
+    single = [scores.spans[i, i] for i in range(len(scores.spans))]
+    worst = min(range(len(single)), key=single.__getitem__)
+    return (
+        f"{title}: {percent(scores.full)} with all adapters; without those of one layer at worst "
+        f"{percent(single[worst])} (layer {worst}); without any {percent(scores.spans[0, -1])}; "
+        f"always the most frequent label {percent(scores.majority)}"
+    )
+
+
+def _as_json(scores: "SpanScores") -> dict[str, Any]:
+    """Return scores as JSON values, null where a range would end before it begins."""
+    ranges = [[None if isnan(s) else s for s in row] for row in scores.spans.tolist()]
+    return {
+        "split": scores.split,
+        "full": scores.full,
+        "majority": scores.majority,
+        "without_first_to_last": ranges,
+    }
