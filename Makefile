@@ -30,6 +30,7 @@ $(BIN)/python:
 
 $(VENV)/.run: requirements.lock | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
