@@ -27,10 +27,12 @@ from stream.config.run import RunConfig
 from stream.data.build import DATA
 from stream.errors import IsolationError, TrainingDivergedError, UserError, require
 from stream.learners import LEARNERS
+from stream.record.run_record import RunRecord
 from stream.report.progress import Display
 from stream.report.tracking import TRACKERS
 from stream.run.interrupt import Interrupted
-from stream.run.resume import one_writer, read_record, resumed_config, unfinished_run
+from stream.run.lock import exclusive_writer
+from stream.run.resume import resumed_config, unfinished_run
 from stream.run.runner import run_stream
 from stream.run_folder import FILE_NAME, LOCK, LOG_NAME
 
@@ -52,7 +54,7 @@ def job(composed: DictConfig) -> float | None:
         if resume:
             given = [override.partition("=")[0] for override in hydra_config.overrides.task]
             config = resumed_config(folder, config, given)
-        with one_writer(folder):
+        with exclusive_writer(folder):
             return _run(folder, config, resume)
     except (UserError, TrainingDivergedError, IsolationError, OSError) as error:
         code = EXIT_USER if isinstance(error, UserError) else EXIT_FAILED
@@ -77,8 +79,15 @@ def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa
     console = Console(force_terminal=False) if aside else Console()
     label = folder.name if aside else ""
     with Display(console, folder, label) as display, config.tracking as tracker:
-        results = run_stream(config, folder, tracker=tracker, display=display, resume=resume)
-    return results["metrics"]["average_score"]
+        record = run_stream(
+            config,
+            folder,
+            tracker=tracker,
+            display=display,
+            resume=resume,
+            overrides=HydraConfig.get().overrides.task,
+        )
+    return record.metrics["average_score"]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -129,7 +138,7 @@ def _with_run_folder(arguments: Sequence[str]) -> list[str]:
         config, _ = compose.compose_run(CONF, overrides)
         folder = unfinished_run(Path("runs"), config)
     else:
-        read_record(folder / FILE_NAME)
+        RunRecord.read(folder)
     return [*arguments, *([] if folder is None else [f"hydra.run.dir='{folder}'"])]
 
 
@@ -137,7 +146,7 @@ def _kept(folder: Path) -> str:
     """Say where the finished rows are, if there are any."""
     written = folder / FILE_NAME
     try:
-        partial = read_record(written)["status"] == "partial"
+        partial = RunRecord.read(folder).status == "partial"
     except UserError:  # none was written, or it is not ours
         return ""
     return f" (rows finished so far are in {written}, status: partial)" if partial else ""

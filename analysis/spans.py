@@ -9,6 +9,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ from stream.formatting import percent
 from stream.report.plots import new_figure, plain, save, stream_name
 
 if TYPE_CHECKING:
-    from stream.run.layer_ablation import SpanScores
+    from stream.run.layer_ablation import LayerRangeScores
 
 EPILOG = """For example:
 
@@ -55,36 +56,40 @@ def remove_spans(arguments: argparse.Namespace) -> list[str]:
         UserError: no such run, task or weights.
     """
     from stream.atomic_io import write_json
-    from stream.run.layer_ablation import span_scores
-    from stream.run.load import reopen
+    from stream.run.layer_ablation import layer_range_scores
+    from stream.run.load import open_run
 
     key, _, names = arguments.tasks.partition("=")
     require(key == "task" and bool(names), f"expected task=NAME, got {arguments.tasks!r}")
-    run = reopen(arguments.run, names.split(","), arguments.device)
-    found = [span_scores(run, task, arguments.split) for task in run.tasks]
-    titles = dict(zip(run.results["order"], run.results["titles"], strict=True))
+    chosen = names.split(",")
+    run = open_run(arguments.run, chosen, arguments.device)
+    tasks = [task for task in run.tasks if task.name in chosen]
+    found = [layer_range_scores(run, task, arguments.split) for task in tasks]
+    titles = dict(zip(run.record.order, run.record.titles, strict=True))
     folder = arguments.out or arguments.run / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "spans.json", {scores.task: _as_json(scores) for scores in found})
-    figure = span_figure(run.results, [titles[scores.task] for scores in found], found)
+    figure = span_figure(
+        msgspec.to_builtins(run.record), [titles[scores.task] for scores in found], found
+    )
     written = [folder / "spans.json", *save(figure, folder, "spans")]
     return [*map(str, written), *(_sentence(titles[scores.task], scores) for scores in found)]
 
 
-def _sentence(title: str, scores: "SpanScores") -> str:
+def _sentence(title: str, scores: "LayerRangeScores") -> str:
     """Say the numbers that the paper says."""
-    single = [scores.spans[i, i] for i in range(len(scores.spans))]
+    single = [scores.without[i, i] for i in range(len(scores.without))]
     worst = min(range(len(single)), key=single.__getitem__)
     return (
         f"{title}: {percent(scores.full)} with all adapters; without those of one layer at worst "
-        f"{percent(single[worst])} (layer {worst}); without any {percent(scores.spans[0, -1])}; "
+        f"{percent(single[worst])} (layer {worst}); without any {percent(scores.without[0, -1])}; "
         f"always the most frequent label {percent(scores.majority)}"
     )
 
 
-def _as_json(scores: "SpanScores") -> dict[str, Any]:
+def _as_json(scores: "LayerRangeScores") -> dict[str, Any]:
     """Return scores as JSON values, null where there is no span."""
-    spans = [[None if isnan(s) else s for s in row] for row in scores.spans.tolist()]
+    spans = [[None if isnan(s) else s for s in row] for row in scores.without.tolist()]
     return {
         "split": scores.split,
         "full": scores.full,
@@ -94,10 +99,10 @@ def _as_json(scores: "SpanScores") -> dict[str, Any]:
 
 
 def span_figure(
-    results: dict[str, Any], titles: Sequence[str], found: "Sequence[SpanScores]"
+    results: dict[str, Any], titles: Sequence[str], found: "Sequence[LayerRangeScores]"
 ) -> Figure:
     """Draw one heat map a task: first removed layer down, last removed layer across."""
-    layers = len(found[0].spans)
+    layers = len(found[0].without)
     size = max(0.5 * layers, 3.0)  # inches
     heading = (
         f"{plain(results['learner'])} on {stream_name(results)}, {plain(results['backbone'])}, "
@@ -111,18 +116,18 @@ def span_figure(
     return figure
 
 
-def _draw(figure: Figure, axes: Axes, title: str, scores: "SpanScores") -> None:
+def _draw(figure: Figure, axes: Axes, title: str, scores: "LayerRangeScores") -> None:
     """Draw one task's spans, with the majority line in the colour bar."""
-    low = min(float(np.nanmin(scores.spans)), scores.majority)
-    high = max(float(np.nanmax(scores.spans)), scores.full)
-    mesh = axes.imshow(scores.spans, vmin=low, vmax=max(high, low + 1e-3), aspect="auto")
+    low = min(float(np.nanmin(scores.without)), scores.majority)
+    high = max(float(np.nanmax(scores.without)), scores.full)
+    mesh = axes.imshow(scores.without, vmin=low, vmax=max(high, low + 1e-3), aspect="auto")
     middle = (low + high) / 2
-    for first, row in enumerate(scores.spans):
+    for first, row in enumerate(scores.without):
         for last in range(first, len(row)):
             colour = "white" if row[last] < middle else "black"
             label = percent(row[last])
             axes.text(last, first, label, ha="center", va="center", color=colour, size=8)
-    numbers = range(len(scores.spans))
+    numbers = range(len(scores.without))
     axes.set_xticks(numbers)
     axes.set_yticks(numbers)
     axes.set(xlabel="last removed layer", ylabel="first removed layer")

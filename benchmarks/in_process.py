@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console
 
 from stream.config.compose import compose_run, register
@@ -33,6 +34,7 @@ def streamed(settings: Sequence[str], tracker: NoTracking | None = None) -> dict
     """
     folder = Path(tempfile.mkdtemp(prefix="benchmark-"))
     with (folder / "shown").open("w") as file, Display(Console(file=file), folder) as display:
-        return run_stream(
+        record = run_stream(
             composed(settings), folder, tracker=tracker or NoTracking(), display=display
         )
+    return msgspec.to_builtins(record)

@@ -11,6 +11,7 @@ get the widest one's.
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from benchmarks.in_process import composed
-from stream.run.setup import assemble
+from stream.run.setup import build_run
 
 BATCH, OUTPUTS = 32, 32
 MIXED = (16, 16, 32, 32, 48, 48, 64, 128)
@@ -30,9 +31,9 @@ class Bench:
 
     def __init__(self, settings: Sequence[str]):
         config = composed(["task=[sst2]", "limits.train=64", *settings])
-        parts = assemble(config)
-        learner, self._device = parts.learner, parts.device
-        learner.begin_task(parts.tasks[0])
+        run = build_run(config, Path())
+        learner, self._device = run.learner, run.device
+        learner.begin_task(run.tasks[0])
         encoder = learner.model.encoder.train()
         if self._device.type == "cuda":
             encoder.to(torch.bfloat16)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from stream.config.paths import locate
 from stream.config.run import RunConfig
 from stream.data.task import Task
 from stream.evaluation.evaluate import logits_of
-from stream.run.setup import assemble, pick_device, pick_precision
+from stream.run.setup import build_run, pick_device, pick_precision
 from stream.training.engine import pick_engine
 from stream.training.loop import fit
 
@@ -74,16 +75,16 @@ class Way:
 def ours(config: RunConfig, engine: str, precision: str) -> tuple[float, float, float]:
     """Learn and score every task with this program."""
     backbone = replace(config.backbone, precision=precision)
-    parts = assemble(replace(config, backbone=backbone))
-    learner: Learner = parts.learner
-    device, size = parts.device, config.training.batch_size
+    run = build_run(replace(config, backbone=backbone), Path())
+    learner: Learner = run.learner
+    device, size = run.device, config.training.batch_size
     started = now(device)
     chosen = pick_engine(engine, learner, device, size, counting=False)
-    for task in parts.tasks:
+    for task in run.tasks:
         fit(learner, task, config.training, engine=chosen)
     learned = now(device)
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
-    for task in parts.tasks:
+    for task in run.tasks:
         logits_of(learner, [task], config.evaluation.split, config.evaluation.batch_tokens, device)
     return learned - started, now(device) - learned, float(peak)
 
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("settings", nargs="*", help="as for run_stream.py")
     given = parser.parse_args(arguments)
     config = composed([*DEFAULTS, *given.settings])
-    tasks = assemble(config).tasks
+    tasks = build_run(config, Path()).tasks
     work = [config.learner.workload(task, config.training) for task in tasks]
     steps, device = sum(w.steps for w in work), pick_device(config.device)
     scored = sum(len(task.split(config.evaluation.split)) for task in tasks)

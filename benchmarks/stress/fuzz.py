@@ -37,9 +37,10 @@ from stream.config.compose import register
 from stream.data.build import DATA
 from stream.errors import UserError
 from stream.learners import LEARNERS
+from stream.record.run_record import RunRecord
 from stream.report.tracking import TRACKERS
 from stream.run.export import main as export
-from stream.run.resume import read_record, recorded_config
+from stream.run.load import config_on
 
 ROOT = Path(__file__).parent.parent.parent
 ANSWER_S = 20
@@ -139,7 +140,7 @@ class Fuzzed:
         out = self._room / "out"
         what = draw(st.sampled_from(["compare", "report", "figures", "verify", "resume", "export"]))
         if what == "resume":
-            answered(lambda: recorded_config(read_record(folder / "results.json")), self._room)
+            answered(lambda: config_on("cpu", RunRecord.read(folder)), self._room)
         elif what == "export":
             self._command(export, folder, "--task", "cola", "--out", out / str(time.time_ns()))
         elif what == "verify":

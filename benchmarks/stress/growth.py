@@ -15,6 +15,7 @@ import yaml
 from matplotlib.figure import Figure
 
 from benchmarks.in_process import streamed
+from stream.record.run_record import RunRecord
 from stream.report.plots import BLUE, ORANGE, save
 from stream.report.tracking import NoTracking
 
@@ -29,14 +30,14 @@ class Clock(NoTracking):
         super().__init__()
         self.rows: list[float] = []
 
-    def start(self, folder: Path, results: Mapping[str, Any]) -> None:
+    def start(self, folder: Path, record: RunRecord) -> None:
         """Note the start."""
-        del folder, results
+        del folder, record
         self.rows = [time.perf_counter()]
 
-    def row(self, index: int, results: Mapping[str, Any]) -> None:
+    def row(self, index: int, record: RunRecord) -> None:
         """Note the end of a row."""
-        del index, results
+        del index, record
         self.rows.append(time.perf_counter())
 
 

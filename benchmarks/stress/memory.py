@@ -8,11 +8,11 @@ task's is more than a tenth above the third's.
 import argparse
 import gc
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks.in_process import streamed
+from stream.record.run_record import RunRecord
 from stream.report.tracking import NoTracking
 
 SMALL = ("data.train=64", "data.validation=32", "data.test=32", "training.min_steps=4")
@@ -34,11 +34,11 @@ class Memory(NoTracking):
         super().__init__()
         self.rest: list[int] = []
 
-    def row(self, index: int, results: Mapping[str, Any]) -> None:
+    def row(self, index: int, record: RunRecord) -> None:
         """Note memory without what is stored for the tasks beyond the encoder itself."""
         gc.collect()
-        rows = results["ledger"]["tasks"]
-        own = rows[index]["stored_bytes"] - results["ledger"]["base_parameters"] * 4
+        ledger = record.ledger
+        own = ledger.tasks[index].stored_bytes - ledger.base_parameters * 4
         self.rest.append(resident() - own)
         print(
             f"after {index + 1:>3}: {self.rest[-1] / 2**20:8.1f} MiB without {own / 2**20:6.1f} "

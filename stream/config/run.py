@@ -16,7 +16,7 @@ from stream.errors import choose, require, require_effect
 LEAKS = ("drop", "warn", "error")
 ORDERS = ("given", "reversed", "by_size", "random")
 # None of these changes a score: they may differ between two parts of a run.
-FREE = ("sweep", "tracking", "device", "cache", "checkpoint", "experiment", "resume", "probe")
+MAY_CHANGE = ("sweep", "tracking", "device", "cache", "checkpoint", "experiment", "resume", "probe")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
