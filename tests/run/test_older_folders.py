@@ -62,6 +62,15 @@ def test_verify_agrees(older: Path, now: dict[str, Path]) -> None:
     assert len(checks) > 10 or older.name == "stopped"
 
 
+def test_a_stopped_run_that_says_complete_is_found(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(WRITTEN / "stopped", tmp_path / "stopped"))
+    record = RunRecord.read(folder)
+    record.status = "complete"
+    record.write(folder)
+    checks = {check.what: check for check in verify(folder, "cpu")}
+    assert not checks["status"].ok
+
+
 def test_compare_reads_them(older: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(older)]) == 0
     assert LEARNERS[older.name] in capsys.readouterr().out
