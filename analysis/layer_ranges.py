@@ -14,7 +14,7 @@ from stream.formatting import percent
 from stream.record.run_record import RunRecord
 
 if TYPE_CHECKING:
-    from stream.run.layer_ablation import SpanScores
+    from stream.run.layer_ablation import LayerRangeScores
 
 NAME = "layer_ranges"  # of the files
 EPILOG = """For example:
@@ -55,14 +55,16 @@ def remove_layer_ranges(arguments: argparse.Namespace) -> int:
     from analysis.figures.layer_ranges import layer_range_figure
     from stream.atomic_io import write_json
     from stream.report.plots import save
-    from stream.run.layer_ablation import span_scores
-    from stream.run.load import reopen
+    from stream.run.layer_ablation import layer_range_scores
+    from stream.run.load import open_run
 
     key, _, names = arguments.tasks.partition("=")
     require(key == "task" and bool(names), f"expected task=NAME, got {arguments.tasks!r}")
     record = RunRecord.read(arguments.run)
-    run = reopen(arguments.run, names.split(","), arguments.device)
-    found = [span_scores(run, task, arguments.split) for task in run.tasks]
+    chosen = names.split(",")
+    run = open_run(arguments.run, chosen, arguments.device)
+    tasks = [task for task in run.tasks if task.name in chosen]
+    found = [layer_range_scores(run, task, arguments.split) for task in tasks]
     folder = arguments.out or arguments.run / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / f"{NAME}.json", {scores.task: _as_json(scores) for scores in found})
@@ -75,20 +77,20 @@ def remove_layer_ranges(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _sentence(title: str, scores: "SpanScores") -> str:
+def _sentence(title: str, scores: "LayerRangeScores") -> str:
     """Say the numbers that the paper says."""
-    single = [scores.spans[i, i] for i in range(len(scores.spans))]
+    single = [scores.without[i, i] for i in range(len(scores.without))]
     worst = min(range(len(single)), key=single.__getitem__)
     return (
         f"{title}: {percent(scores.full)} with all adapters; without those of one layer at worst "
-        f"{percent(single[worst])} (layer {worst}); without any {percent(scores.spans[0, -1])}; "
+        f"{percent(single[worst])} (layer {worst}); without any {percent(scores.without[0, -1])}; "
         f"always the most frequent label {percent(scores.majority)}"
     )
 
 
-def _as_json(scores: "SpanScores") -> dict[str, Any]:
+def _as_json(scores: "LayerRangeScores") -> dict[str, Any]:
     """Return scores as JSON values, null where a range would end before it begins."""
-    ranges = [[None if isnan(s) else s for s in row] for row in scores.spans.tolist()]
+    ranges = [[None if isnan(s) else s for s in row] for row in scores.without.tolist()]
     return {
         "split": scores.split,
         "full": scores.full,

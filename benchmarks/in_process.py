@@ -7,16 +7,14 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import ROOT
-from stream.config.compose import compose_run, register
 from stream.config.run import RunConfig
-from stream.data.build import DATA
-from stream.learners import LEARNERS
 from stream.record.run_record import RunRecord
 from stream.report.progress import Display
-from stream.report.tracking import TRACKERS, NoTracking
+from stream.report.tracking import NoTracking
+from stream.run.run import Run
 from stream.run.runner import run_stream
-from stream.run.setup import Parts, assemble
+from stream.run.settings import compose_settings
+from stream.run.setup import build_run
 
 
 class RowTracker(NoTracking):
@@ -34,14 +32,12 @@ class RowTracker(NoTracking):
 
 def composed(settings: Sequence[str]) -> RunConfig:
     """Return what the settings say, as for run_stream.py; nothing is tracked."""
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
-    return compose_run(ROOT / "conf", ["tracking=none", *settings])[0]
+    return compose_settings(["tracking=none", *settings])[0]
 
 
-def set_up(settings: Sequence[str]) -> tuple[RunConfig, Parts]:
-    """Return a configuration, and the tasks and the learner that it names, ready for the first."""
-    config = composed(settings)
-    return config, assemble(config)
+def set_up(settings: Sequence[str]) -> Run:
+    """Return a run, ready for its first task; nothing is written."""
+    return build_run(composed(settings), Path())
 
 
 def streamed(settings: Sequence[str], after_row: Callable[[], None] = lambda: None) -> RunRecord:

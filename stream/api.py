@@ -14,8 +14,8 @@ from rich.console import Console
 from stream.config.compose import override
 from stream.errors import require
 from stream.record.run_record import RunRecord
+from stream.run.lock import exclusive_writer
 from stream.run.predict import Prediction, Service, Text
-from stream.run.resume import one_writer
 from stream.run.session import refuse_used_folder, run_in
 from stream.run.settings import compose_settings
 from stream.run.verify import verify
@@ -143,13 +143,14 @@ def run_stream(
         Interrupted: a signal asked to stop; ``task-stream run resume=FOLDER`` goes on.
     """
     given = [override(name, value) for name, value in settings.items()]
-    config, new = compose_settings([*given, *overrides])
+    chosen = [*given, *overrides]
+    config, new = compose_settings(chosen)
     for name in ("resume", "sweep"):
         unset = getattr(config, name) is None
         require(unset, f"{name} is for the command line: task-stream run")
     folder = new if folder is None else Path(folder)
     refuse_used_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with one_writer(folder):
-        run_in(folder, config, Console(quiet=quiet))
+    with exclusive_writer(folder):
+        run_in(folder, config, Console(quiet=quiet), overrides=chosen)
     return Results(folder)

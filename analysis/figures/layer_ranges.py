@@ -13,12 +13,12 @@ from stream.record.run_record import RunRecord
 from stream.report.plots import new_figure, plain, stream_name
 
 if TYPE_CHECKING:
-    from stream.run.layer_ablation import SpanScores
+    from stream.run.layer_ablation import LayerRangeScores
 
 
-def layer_range_figure(record: RunRecord, found: "Sequence[SpanScores]") -> Figure:
+def layer_range_figure(record: RunRecord, found: "Sequence[LayerRangeScores]") -> Figure:
     """Draw one heat map per task: first removed layer down, last removed layer across."""
-    layers = len(found[0].spans)
+    layers = len(found[0].without)
     size = max(0.5 * layers, 3.0)  # inches
     heading = (
         f"{plain(record.learner)} on {stream_name(record)}, {plain(record.backbone)}, "
@@ -33,7 +33,7 @@ def layer_range_figure(record: RunRecord, found: "Sequence[SpanScores]") -> Figu
     return figure
 
 
-def _draw(figure: Figure, axes: Axes, title: str, scores: "SpanScores") -> None:
+def _draw(figure: Figure, axes: Axes, title: str, scores: "LayerRangeScores") -> None:
     """Draw the ranges of one task, with the majority line in the colour bar.
 
     Args:
@@ -42,16 +42,16 @@ def _draw(figure: Figure, axes: Axes, title: str, scores: "SpanScores") -> None:
         title: the task's.
         scores: of the task.
     """
-    low = min(float(np.nanmin(scores.spans)), scores.majority)
-    high = max(float(np.nanmax(scores.spans)), scores.full, scores.majority)
-    mesh = axes.imshow(scores.spans, vmin=low, vmax=max(high, low + 1e-3), aspect="auto")
+    low = min(float(np.nanmin(scores.without)), scores.majority)
+    high = max(float(np.nanmax(scores.without)), scores.full, scores.majority)
+    mesh = axes.imshow(scores.without, vmin=low, vmax=max(high, low + 1e-3), aspect="auto")
     middle = (low + high) / 2
-    for first, row in enumerate(scores.spans):
+    for first, row in enumerate(scores.without):
         for last in range(first, len(row)):
             colour = "white" if row[last] < middle else "black"
             label = percent(row[last])
             axes.text(last, first, label, ha="center", va="center", color=colour, size=8)
-    numbers = range(len(scores.spans))
+    numbers = range(len(scores.without))
     axes.set_xticks(numbers)
     axes.set_yticks(numbers)
     axes.set(xlabel="last removed layer", ylabel="first removed layer")

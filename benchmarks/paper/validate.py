@@ -8,19 +8,14 @@ import json
 import sys
 from pathlib import Path
 
-from stream.evaluation.evaluate import evaluate
 from stream.record.run_record import RunRecord
-from stream.run.load import reopen
+from stream.run.load import open_run
 
 
 def main(folder: Path, file: Path) -> None:
     """Write {task: score}."""
-    run = reopen(folder, RunRecord.read(folder).order)
-    tokens, device = run.config.evaluation.batch_tokens, run.parts.device
-    scores = {
-        task.name: evaluate(run.parts.learner, task, "validation", tokens, device).score
-        for task in run.tasks
-    }
+    run = open_run(folder, RunRecord.read(folder).order)
+    scores = {task.name: run.measure(task, "validation").score for task in run.tasks}
     file.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
 
 

@@ -28,9 +28,9 @@ class Bench:
     """Steps of one shape, on one encoder."""
 
     def __init__(self, settings: Sequence[str]):
-        _, parts = set_up(["task=[sst2]", "limits.train=64", *settings])
-        learner, self._device = parts.learner, parts.device
-        learner.start(parts.tasks[0])
+        run = set_up(["task=[sst2]", "limits.train=64", *settings])
+        learner, self._device = run.learner, run.device
+        learner.start(run.tasks[0])
         encoder = learner.model.encoder.train()
         if self._device.type == "cuda":
             encoder.to(torch.bfloat16)

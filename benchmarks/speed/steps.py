@@ -81,15 +81,16 @@ def ours(settings: Sequence[str], engine: str, precision: str) -> Measured:
     Returns:
         Seconds of learning, seconds of scoring, bytes at the peak.
     """
-    config, parts = set_up([*settings, f"backbone.precision={precision}"])
-    learner, device, size = parts.learner, parts.device, config.training.batch_size
+    run = set_up([*settings, f"backbone.precision={precision}"])
+    config, learner, device = run.config, run.learner, run.device
+    size = config.training.batch_size
     started = now(device)
     chosen = pick_engine(engine, learner, device, size, counting=False)
-    for task in parts.tasks:
+    for task in run.tasks:
         fit(learner, task, config.training, engine=chosen)
     learned = now(device)
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
-    for task in parts.tasks:
+    for task in run.tasks:
         logits_of(learner, [task], config.evaluation.split, config.evaluation.batch_tokens, device)
     return learned - started, now(device) - learned, float(peak)
 
@@ -192,8 +193,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("settings", nargs="*", help="as for run_stream.py")
     given = parser.parse_args(arguments)
     settings = [*DEFAULTS, *given.settings]
-    config, parts = set_up(settings)
-    tasks = parts.tasks
+    run = set_up(settings)
+    config, tasks = run.config, run.tasks
     steps = print_work(config, tasks)
     wanted = [""] if given.only is None else given.only.split("|")
     ways = [

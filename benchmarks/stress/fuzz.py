@@ -38,8 +38,9 @@ from stream.config.compose import register
 from stream.data.build import DATA
 from stream.errors import UserError
 from stream.learners import LEARNERS
+from stream.record.run_record import RunRecord
 from stream.report.tracking import TRACKERS
-from stream.run.resume import read_record, recorded_config
+from stream.run.load import config_on
 
 ANSWER_S = 20
 ROUND = 20  # examples between two looks at the clock
@@ -147,7 +148,7 @@ class Fuzzed:
         out = self._room / "out"
         what = draw(st.sampled_from(["compare", "report", "figures", "verify", "resume", "export"]))
         if what == "resume":
-            answered(lambda: recorded_config(read_record(folder / "results.json")), self._room)
+            answered(lambda: config_on("cpu", RunRecord.read(folder)), self._room)
         elif what == "export":
             self._command(
                 task_stream, "export", folder, "--task", "cola", "--out", out / str(time.time_ns())

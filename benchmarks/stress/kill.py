@@ -40,9 +40,9 @@ CASES["joint_prefix"] = ("learner=joint", "learner.prefix=true")
 # What a run calls at its stages; it dies at the start of one of these calls.
 MOMENTS = {
     "start": "stream.run.setup:load_encoder",
-    "restore": "stream.run.checkpoint_manager:load_tasks",
+    "restore": "stream.run.checkpoint_manager:CheckpointManager.load_tasks",
     "step": "stream.training.fit_state:FitState.note",
-    "evaluation": "stream.run.runner:evaluate",
+    "evaluation": "stream.run.run:evaluate",
     "write": "stream.run.checkpoint:write_atomic",  # dies with half of it in the temporary file
     "flush": "os:fsync",
     "rename": "pathlib:Path.replace",
@@ -134,9 +134,10 @@ def ended(child: int, seconds: float | None = None) -> int:
 
 
 def comparable(folder: Path) -> dict[str, Any]:
-    """Return results.json without times and resume=, and the digests of what was learned."""
+    """Return results.json without times and overrides, and the digests of what was learned."""
     results = msgspec.to_builtins(RunRecord.read(folder))
-    results.pop("timing")
+    for name in ("timing", "overrides"):
+        results.pop(name)
     results["config"].pop("resume")
     if results["probe"] is not None:
         results["probe"].pop("seconds")

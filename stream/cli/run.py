@@ -27,8 +27,10 @@ from stream.config import compose
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.errors import UserError
+from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted
-from stream.run.resume import one_writer, read_record, resumed_config, unfinished_run
+from stream.run.lock import exclusive_writer
+from stream.run.resume import resumed_config, unfinished_run
 from stream.run.session import run_in
 from stream.run.settings import compose_settings, register_groups
 from stream.run_folder import FILE_NAME
@@ -80,7 +82,7 @@ def job(composed: DictConfig) -> float | None:
         if resume:
             given = [override.partition("=")[0] for override in hydra_config.overrides.task]
             config = resumed_config(folder, config, given)
-        with one_writer(folder):
+        with exclusive_writer(folder):
             return _run(folder, config, resume)
     raise SystemExit(status.code)  # before Hydra can say it again
 
@@ -88,9 +90,15 @@ def job(composed: DictConfig) -> float | None:
 def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa: FBT001
     """Run one job; the caller is the only writer of the folder."""
     # Jobs that run side by side share a screen: plain lines, each with its job's name.
-    if current_process().name == "MainProcess":
-        return run_in(folder, config, Console(), resume=resume)
-    return run_in(folder, config, Console(force_terminal=False), label=folder.name, resume=resume)
+    alone = current_process().name == "MainProcess"
+    return run_in(
+        folder,
+        config,
+        Console() if alone else Console(force_terminal=False),
+        overrides=HydraConfig.get().overrides.task,
+        label="" if alone else folder.name,
+        resume=resume,
+    )
 
 
 def _with_run_folder(line: CommandLine) -> CommandLine:
@@ -110,7 +118,7 @@ def _with_run_folder(line: CommandLine) -> CommandLine:
         config, _ = compose_settings(line.settings())
         folder = unfinished_run(Path("runs"), config)
     else:
-        read_record(folder / FILE_NAME)
+        RunRecord.read(folder)
     return line if folder is None else line.extended(compose.override("hydra.run.dir", folder))
 
 
@@ -121,7 +129,7 @@ def _how_a_run_goes_on(folder: Path, error: BaseException) -> str:
         return f"; go on with: resume={folder}" if error.saved else f"; {lost}"
     written = folder / FILE_NAME
     try:
-        partial = read_record(written)["status"] == "partial"
+        partial = RunRecord.read(folder).status == "partial"
     except UserError:  # none was written, or it is not ours
         return ""
     return f" (rows finished so far are in {written}, status: partial)" if partial else ""

@@ -17,8 +17,10 @@ from omegaconf import DictConfig
 from stream.atomic_io import write_json
 from stream.config.run import SCORE_NEUTRAL, RunConfig
 from stream.errors import TrainingDivergedError, UserError, require
+from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
-from stream.run.resume import first_difference, one_writer, read_record
+from stream.run.lock import exclusive_writer
+from stream.run.settings import as_values, first_difference
 from stream.run_folder import FILE_NAME, LOCK, LOG_NAME
 
 OUTCOMES, UNFINISHED = "outcomes", "unfinished"
@@ -100,14 +102,14 @@ def _run_once(
     done = finished_before(config, folder)
     if done is None:
         # Before anything is moved: what looks unfinished may be running in another start.
-        with one_writer(folder):
+        with exclusive_writer(folder):
             done = finished_before(config, folder)  # it may have ended just now
             if done is None:
                 resume = CheckpointStore(folder).latest() is not None
                 if not resume:
                     set_aside(folder)
                 return Outcome(FINISHED), run(config, resume)
-    return Outcome(SKIPPED, "it finished before"), done["metrics"]["average_score"]
+    return Outcome(SKIPPED, "it finished before"), done.metrics["average_score"]
 
 
 def _keep_traceback(folder: Path) -> None:
@@ -116,25 +118,22 @@ def _keep_traceback(folder: Path) -> None:
         log.write(traceback.format_exc())
 
 
-def finished_before(config: RunConfig, folder: Path) -> dict[str, Any] | None:
-    """Return the results of the same job if it finished earlier; None if it has to be run.
+def finished_before(config: RunConfig, folder: Path) -> RunRecord | None:
+    """Return the record of the same job if it finished earlier; None if it has to be run.
 
     Raises:
         UserError: the folder holds a run of another configuration.
     """
-    path = folder / FILE_NAME
-    if not path.exists():
+    if not (folder / FILE_NAME).exists():
         return None
-    results = read_record(path)
-    wanted = json.loads(json.dumps(asdict(config)))
-    different = first_difference(
-        results["config"], wanted, free=[n for n in SCORE_NEUTRAL if n != "probe"]
-    )
+    record = RunRecord.read(folder)
+    ignored = [name for name in SCORE_NEUTRAL if name != "probe"]
+    different = first_difference(record.config, as_values(config), ignored=ignored)
     require(
         different is None,
         f"{folder} holds a run of another configuration ({different}); choose another sweep name",
     )
-    return results if results["status"] == "complete" else None
+    return record if record.status == "complete" else None
 
 
 def set_aside(folder: Path) -> None:

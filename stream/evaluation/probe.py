@@ -6,8 +6,7 @@ Shows what scores after whole tasks hide, the stability gap (De Lange et al. 202
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,28 +17,38 @@ from stream.evaluation.evaluate import logits_of, require_finite
 from stream.evaluation.task_metrics import score
 from stream.learners.base import Learner
 from stream.metrics import ProbePoint
+from stream.record.run_record import ProbeRecord
 from stream.seeding import numpy_generator
 
 
 @dataclass
 class Probe:
-    """The samples and what was seen on them."""
+    """The samples, and the record of what was seen on them.
 
-    config: ProbeConfig
+    Attributes:
+        evaluation: how they are scored.
+        samples: a sample of each task of the stream.
+        record: gets a point at every look.
+    """
+
     evaluation: EvaluationConfig
     samples: list[Task]
-    points: list[ProbePoint] = field(default_factory=list)
-    seconds: float = 0.0
+    record: ProbeRecord
 
     def is_due(self, step: int, steps: int) -> bool:
         """Whether to look after ``step`` of ``steps``: every so often, at the start and the end."""
-        every = self.config.every
-        return every is not None and (step % every == 0 or step == steps)
+        return step % self.record.every == 0 or step == steps
 
     def look(self, learner: Learner, index: int, step: int, device: torch.device) -> int:
         """Score tasks 0 to ``index``; return how many examples that took.
 
         Learners whose tasks share the encoder are scored in one pass over all samples.
+
+        Args:
+            learner: whatever predicts.
+            index: position of the task being learned.
+            step: its steps so far.
+            device: where the learner predicts.
 
         Raises:
             TrainingDivergedError: logits that are not finite.
@@ -53,14 +62,8 @@ class Probe:
             for task, logits in zip(group, found, strict=True):
                 require_finite(task, logits)
                 scores.append(score(task.spec.metric, logits, task.split(split).targets).value)
-        self.points.append(ProbePoint(index, step, scores))
-        self.seconds += time.perf_counter() - started
+        self.record.add(ProbePoint(index, step, scores), time.perf_counter() - started)
         return sum(len(task.split(split)) for task in tasks)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return period, sample size, time and points as JSON values."""
-        points = [asdict(point) for point in self.points]
-        return {**asdict(self.config), "seconds": self.seconds, "points": points}
 
 
 def sampled(task: Task, split: str, rows: int, seed: int) -> Task:

@@ -5,9 +5,9 @@ A score can hide them: it stays the same if as many examples become right as bec
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -39,15 +39,20 @@ def decode_correct(text: str, examples: int) -> np.ndarray:
 
 
 def correct_cells(
-    cells: Sequence[Sequence[Mapping[str, Any] | None]], examples: Sequence[int]
+    texts: Sequence[Sequence[str | None]], examples: Sequence[int]
 ) -> list[list[np.ndarray | None]]:
     """Return the correctness in ``cells`` of results.json, None for a cell without it.
 
-    ``examples`` [T] is the number of evaluated examples of each task.
+    Args:
+        texts: ``correct`` of the cells of some rows, [rows, T].
+        examples: the number of evaluated rows of each task, [T].
     """
     return [
-        [_decode_cell(cell, count) for cell, count in zip(row, examples, strict=True)]
-        for row in cells
+        [
+            None if text is None else decode_correct(text, count)
+            for text, count in zip(row, examples, strict=True)
+        ]
+        for row in texts
     ]
 
 
@@ -85,12 +90,6 @@ def mean_negative_flips(
         impacts.append(flips[errors > 0] / errors[errors > 0])
     rate = float(np.concatenate(rates).mean()) if rates else None
     return rate, float(np.concatenate(impacts).mean()) if any(map(len, impacts)) else None
-
-
-def _decode_cell(cell: Mapping[str, Any] | None, examples: int) -> np.ndarray | None:
-    """Return the correctness of one cell, or None if it has none."""
-    text = None if cell is None else cell.get("correct")
-    return None if text is None else decode_correct(text, examples)
 
 
 def _updates(correct: Correct, k: int, since: Since) -> list[tuple[np.ndarray, np.ndarray]]:

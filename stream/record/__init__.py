@@ -1,1 +1,1 @@
-"""What a run has shown so far: the score `matrix`, the `ledger` of parameters, `run_record`."""
+"""What a run has shown so far: the score `matrix`, the `ledger`, the `run_record` of it all."""

@@ -1,25 +1,8 @@
 """The ledger: what a learner trains for each task, and what it must store to serve them all."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    import torch
-
-State = Mapping[str, "torch.Tensor"]
-
-
-def count_stored(states: Iterable[State]) -> tuple[int, int]:
-    """Return (parameters, bytes) of the union of ``states``; a shared tensor counts once.
-
-    Tensors are the same where they share memory and shape, whatever their names.
-    """
-    seen = {id(tensor): tensor for state in states for tensor in state.values()}
-    unique = {(t.device, t.data_ptr(), tuple(t.shape)): t for t in seen.values()}
-    numbers = [tensor for tensor in unique.values() if tensor.is_floating_point()]
-    parameters = sum(tensor.numel() for tensor in numbers)  # places of sparse ones are bytes alone
-    return parameters, sum(tensor.numel() * tensor.element_size() for tensor in unique.values())
+import msgspec
 
 
 @dataclass(frozen=True)
@@ -46,38 +29,40 @@ class LedgerRow:
     buffer_bytes: int
 
 
-@dataclass
-class Ledger:
-    """The account of a run: the base, and a row a task."""
+class LedgerRecord(msgspec.Struct, kw_only=True):
+    """The account of a run: the pretrained encoder, and a row per learned task.
+
+    Attributes:
+        total_multiple: all that is stored after the last task, as a multiple of the encoder; null
+            before the first.
+    """
 
     base_parameters: int
     encoder_layer_parameters: int
-    rows: list[LedgerRow] = field(default_factory=list)
+    total_multiple: float | None = None
+    tasks: list[LedgerRow] = []
 
     def add(
-        self, task: str, trained: int, states: Iterable[State], buffer: tuple[int, int]
+        self, task: str, trained: int, stored: tuple[int, int], buffer: tuple[int, int]
     ) -> None:
-        """Append the row of ``task``; ``buffer`` is (examples, bytes)."""
-        parameters, size = count_stored(states)
-        self.rows.append(
+        """Append the row of a task that was just learned.
+
+        Args:
+            task: its name.
+            trained: parameters that learning it could change.
+            stored: (parameters, bytes) of all that is stored now, without the buffer.
+            buffer: (examples, bytes) that are remembered now.
+        """
+        self.tasks.append(
             LedgerRow(
                 task=task,
                 trained_parameters=trained,
                 trained_fraction=trained / self.base_parameters,
                 trained_fraction_of_layers=trained / self.encoder_layer_parameters,
-                stored_parameters=parameters,
-                stored_bytes=size,
+                stored_parameters=stored[0],
+                stored_bytes=stored[1],
                 buffer_examples=buffer[0],
                 buffer_bytes=buffer[1],
             )
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the ledger as JSON values; ``total_multiple`` is null before the first task."""
-        total = self.rows[-1].stored_parameters / self.base_parameters if self.rows else None
-        return {
-            "base_parameters": self.base_parameters,
-            "encoder_layer_parameters": self.encoder_layer_parameters,
-            "total_multiple": total,
-            "tasks": [dict(vars(row)) for row in self.rows],
-        }
+        self.total_multiple = stored[0] / self.base_parameters

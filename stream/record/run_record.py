@@ -1,9 +1,13 @@
 """The record of a run, ``results.json``: its form, and the one place that reads and writes it.
 
 T tasks. Scores are fractions on each task's own metric; what was not evaluated or is undefined is
-null. Keys are added, never renamed; ``schema`` is raised when a reader has to know.
+null. Keys are added, never renamed; ``schema`` is raised when a reader has to know. The file is one
+line, because it is written after every task; ``python -m json.tool FILE`` shows it to people.
 """
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,9 +17,12 @@ import numpy as np
 from stream.atomic_io import write_atomic
 from stream.errors import UserError, first_line, require
 from stream.metrics.within_task import ProbePoint
-from stream.record.ledger import LedgerRow
-from stream.record.matrix import Cell
+from stream.record.ledger import LedgerRecord
+from stream.record.matrix import Cell, ScoreMatrix
 from stream.run_folder import FILE_NAME, SCHEMA
+
+CORE_METRICS = ("average_score", "learning_score", "bwt", "forgetting")
+"""Metrics that every record has; null where a run is too short for them."""
 
 
 class MemoryRecord(msgspec.Struct, kw_only=True):
@@ -23,18 +30,8 @@ class MemoryRecord(msgspec.Struct, kw_only=True):
 
     promised: bool
     """Whether the method isolates what it trains by task, so that nothing may change."""
-    tasks_checked: int
-    tasks_identical: int
-
-
-class LedgerRecord(msgspec.Struct, kw_only=True):
-    """What was trained and stored: the pretrained encoder, and a row per learned task."""
-
-    base_parameters: int
-    encoder_layer_parameters: int
-    total_multiple: float | None
-    """All that is stored after the last task, as a multiple of the encoder; null before one."""
-    tasks: list[LedgerRow]
+    tasks_checked: int = 0
+    tasks_identical: int = 0
 
 
 class TaskTimes(msgspec.Struct, kw_only=True):
@@ -59,14 +56,41 @@ class TimingRecord(msgspec.Struct, kw_only=True):
     steps: int = 0
     by_task: TaskTimes = msgspec.field(default_factory=TaskTimes)
 
+    def learned(self, seconds: float, examples: int, steps: int) -> None:
+        """Note what learning a task took."""
+        self.by_task.train_s.append(seconds)
+        self.by_task.train_examples.append(examples)
+        self.by_task.steps.append(steps)
+        self.train_s += seconds
+        self.train_examples += examples
+        self.steps += steps
+
+    def evaluated(self, seconds: float, examples: int) -> None:
+        """Note what scoring the tasks after a task took."""
+        self.by_task.evaluate_s.append(seconds)
+        self.by_task.evaluate_examples.append(examples)
+        self.evaluate_s += seconds
+        self.evaluate_examples += examples
+
 
 class ProbeRecord(msgspec.Struct, kw_only=True):
     """Scores within tasks: every ``every`` steps, on ``rows`` examples of each task met."""
 
     every: int
     rows: int
-    seconds: float
-    points: list[ProbePoint]
+    seconds: float = 0.0
+    points: list[ProbePoint] = []
+
+    def add(self, point: ProbePoint, seconds: float) -> None:
+        """Append what was seen, and the time that it took.
+
+        Raises:
+            ValueError: a score is not finite; in JSON it would silently become null.
+        """
+        if not all(map(math.isfinite, point.scores)):
+            raise ValueError(f"scores of the probe must be finite, got {point.scores}")
+        self.points.append(point)
+        self.seconds += seconds
 
 
 class FlopRecord(msgspec.Struct, kw_only=True):
@@ -81,6 +105,12 @@ class FlopRecord(msgspec.Struct, kw_only=True):
     train: list[int] = []
     one_pass: list[int] = []
     epochs: list[int] = []
+
+    def add(self, spent: int, one_pass: int, epochs: int) -> None:
+        """Append the entry of a task that was just learned."""
+        self.train.append(spent)
+        self.one_pass.append(one_pass)
+        self.epochs.append(epochs)
 
 
 class DataRecord(msgspec.Struct, kw_only=True):
@@ -110,7 +140,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     """
 
     schema: int = SCHEMA
-    status: Literal["partial", "complete"]
+    status: Literal["partial", "complete"] = "partial"
     learner: str
     stream: str
     backbone: str
@@ -124,7 +154,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     device: str
     matrix: list[list[float | None]]
     cells: list[list[Cell | None]]
-    baseline: list[float] | None
+    baseline: list[float] | None = None
     metrics: dict[str, float | None]
     memory: MemoryRecord
     ledger: LedgerRecord
@@ -154,7 +184,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
                 raise ValueError(f"{name} is not {num_tasks} x {num_tasks}")
         if num_tasks == 0 or self.ledger.base_parameters <= 0:
             raise ValueError("a run has at least one task and one parameter")
-        for name in ("average_score", "learning_score", "bwt", "forgetting"):
+        for name in CORE_METRICS:
             if name not in self.metrics:
                 raise ValueError(f"metrics lack {name}")
 
@@ -163,6 +193,28 @@ class RunRecord(msgspec.Struct, kw_only=True):
         """The matrix as float64 [T, T], NaN where nothing was evaluated."""
         return np.array(self.matrix, dtype=np.float64)  # None becomes NaN
 
+    @property
+    def score_matrix(self) -> ScoreMatrix:
+        """The cells as a matrix; a cell that is recorded in it stands here."""
+        return ScoreMatrix(self.order, self.cells)
+
+    def take_over(self, earlier: "RunRecord") -> None:
+        """Take what an earlier part of the run has measured; its tasks are the first ones here."""
+        for row, known in zip(self.cells, earlier.cells, strict=False):
+            row[: len(known)] = known
+        self.baseline = earlier.baseline
+        self.ledger.tasks = earlier.ledger.tasks
+        self.ledger.total_multiple = earlier.ledger.total_multiple
+        self.timing = earlier.timing
+        self.losses = earlier.losses
+        self.fingerprints = earlier.fingerprints
+        if self.probe is not None and earlier.probe is not None:
+            self.probe.seconds, self.probe.points = earlier.probe.seconds, earlier.probe.points
+        if self.flops is not None and earlier.flops is not None:
+            self.flops = earlier.flops
+        if earlier.overrides is not None:
+            self.overrides = [*earlier.overrides, *(self.overrides or [])]
+
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a record: a ``results.json`` or the run folder that holds one.
@@ -170,28 +222,81 @@ class RunRecord(msgspec.Struct, kw_only=True):
         Raises:
             UserError: it is not there, or no record that is understood here; says why.
         """
-        file = path / FILE_NAME if path.is_dir() else path
-        try:
-            content = file.read_bytes()
-        except OSError as error:
-            raise UserError(f"no run at {path}: {first_line(error)}") from error
-        try:
-            schema = msgspec.json.decode(content, type=_Schema).schema
-            require(
-                schema == SCHEMA,
-                f"{file} has schema {schema}, written by another version of this program; "
-                f"{SCHEMA} is understood here",
-            )
+        file = _file(path)
+        with _understood(file):
+            content = _content(path)
+            _check_schema(msgspec.json.decode(content, type=_Schema), file)
             return msgspec.json.decode(content, type=cls)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise UserError(f"{file} is no record of a run: {first_line(error)}") from error
 
-    def write(self, folder: Path) -> None:
-        """Write ``results.json`` into ``folder``; a reader sees the old file or the new one."""
-        write_atomic(folder / FILE_NAME, msgspec.json.encode(self), b"\n")
+    @classmethod
+    def from_values(cls, values: dict[str, Any], where: str) -> Self:
+        """Return the record that JSON values hold.
+
+        Raises:
+            UserError: they are no record that is understood here; ``where`` says what holds them.
+        """
+        with _understood(where):
+            _check_schema(msgspec.convert(values, _Schema), where)
+            return msgspec.convert(values, cls)
+
+    def encode(self) -> bytes:
+        """Return the record as JSON, on one line."""
+        return msgspec.json.encode(self)
+
+    def write(self, folder: Path, encoded: bytes | None = None) -> None:
+        """Write ``results.json`` into ``folder``; a reader sees the old file or the new one.
+
+        Args:
+            folder: the run folder.
+            encoded: what `encode` returned for the record as it is, where that is known.
+        """
+        write_atomic(folder / FILE_NAME, self.encode() if encoded is None else encoded, b"\n")
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """Return the JSON values of a record as they stand, keys that no reader knows among them.
+
+    Raises:
+        UserError: there is no such file, or it is no JSON object.
+    """
+    with _understood(_file(path)):
+        return msgspec.json.decode(_content(path), type=dict[str, Any])
 
 
 class _Schema(msgspec.Struct):
     """What says whether the rest can be understood."""
 
     schema: int
+
+
+def _check_schema(found: _Schema, where: object) -> None:
+    """Raise UserError unless the schema is the one of this version."""
+    require(
+        found.schema == SCHEMA,
+        f"{where} has schema {found.schema}, written by another version of this program; "
+        f"{SCHEMA} is understood here",
+    )
+
+
+def _file(path: Path) -> Path:
+    """Return the file of a record, which may be named by its folder."""
+    return path / FILE_NAME if path.is_dir() else path
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of the record at ``path``."""
+    try:
+        return _file(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"no run at {path}: {first_line(error)}") from error
+
+
+@contextmanager
+def _understood(where: object) -> Iterator[None]:
+    """Raise UserError for content inside the block that is no record."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (ValueError, RecursionError) as error:  # msgspec's errors and broken UTF-8 are the first
+        raise UserError(f"{where} is no record of a run: {first_line(error)}") from error

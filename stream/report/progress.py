@@ -5,10 +5,10 @@ Everything but the live line also goes to run.log in the run folder.
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -18,6 +18,7 @@ from stream.data.prepare.account_lines import account_lines
 from stream.data.task import Task
 from stream.evaluation.probe import planned_evaluations
 from stream.formatting import count, data_label, percent
+from stream.record.run_record import RunRecord
 from stream.report.summary import closing_table, memory_line
 from stream.run_folder import LOG_NAME
 
@@ -159,30 +160,30 @@ class Display:
         self._done += examples
         self._show()
 
-    def row(self, index: int, results: Mapping[str, Any]) -> None:
+    def row(self, index: int, record: RunRecord) -> None:
         """Print the row of scores after task ``index``."""
-        titles, scores = results["titles"][: index + 1], results["matrix"][index]
-        metrics, timing = results["metrics"], results["timing"]["by_task"]
+        titles, scores = record.titles[: index + 1], record.matrix[index]
+        metrics, times = record.metrics, record.timing.by_task
         self.say(
             f"after {index + 1:>2} {titles[-1]}: scored {percent(scores[index])}, "
             f"average {percent(metrics['average_score'])}, "
             f"forgetting {percent(metrics['forgetting'])}, "
-            f"learned in {timing['train_s'][index]:.1f} s, "
-            f"scored in {timing['evaluate_s'][index]:.1f} s"
+            f"learned in {times.train_s[index]:.1f} s, "
+            f"scored in {times.evaluate_s[index]:.1f} s"
         )
         pairs = (f"{t} {percent(s)}" for t, s in zip(titles, scores, strict=False))
         self.say("      " + " · ".join(pairs))
 
-    def finish(self, results: Mapping[str, Any], folder: Path) -> None:
+    def finish(self, record: RunRecord, folder: Path) -> None:
         """Print the closing table."""
         self._progress.stop()
-        table = closing_table(results)
+        table = closing_table(record)
         if not self._label:  # tables of jobs side by side would mix
             self._console.print(table)
         with self._console.capture() as capture:
             self._console.print(table)
         self._log.info("\n%s", capture.get())
-        self.say(memory_line(results))
+        self.say(memory_line(record))
         self.say(f"run folder: {folder}")
 
     def _show(self) -> None:

@@ -15,11 +15,13 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
+import msgspec
 import numpy as np
 
 from stream.config.run import SCORE_NEUTRAL
 from stream.errors import choose, first_line
 from stream.metrics import summarize
+from stream.record.run_record import RunRecord
 
 LOG = logging.getLogger(__name__)
 MODES = ("auto", "online", "offline")
@@ -38,15 +40,15 @@ class Tracker(Protocol):
         trace: TracebackType | None,
     ) -> None: ...
 
-    def start(self, folder: Path, results: Mapping[str, Any]) -> None:
-        """Open the run; ``results`` is the record before the first task."""
+    def start(self, folder: Path, record: RunRecord) -> None:
+        """Open the run; ``record`` is that before the first task."""
         ...
 
-    def row(self, index: int, results: Mapping[str, Any]) -> None:
+    def row(self, index: int, record: RunRecord) -> None:
         """Show the row after task ``index`` (from 0)."""
         ...
 
-    def finish(self, results: Mapping[str, Any], figures: list[Path]) -> None:
+    def finish(self, record: RunRecord, figures: list[Path]) -> None:
         """Show the whole record and the figures."""
         ...
 
@@ -62,13 +64,13 @@ class NoTracking:
 
     def __exit__(self, *exception: object) -> None: ...
 
-    def start(self, folder: Path, results: Mapping[str, Any]) -> None:
+    def start(self, folder: Path, record: RunRecord) -> None:
         """Do nothing."""
 
-    def row(self, index: int, results: Mapping[str, Any]) -> None:
+    def row(self, index: int, record: RunRecord) -> None:
         """Do nothing."""
 
-    def finish(self, results: Mapping[str, Any], figures: list[Path]) -> None:
+    def finish(self, record: RunRecord, figures: list[Path]) -> None:
         """Do nothing."""
 
 
@@ -100,45 +102,45 @@ class WandbTracking:
         if run is not None:
             self._try(lambda: run.finish(exit_code=0 if kind is None else 1))
 
-    def start(self, folder: Path, results: Mapping[str, Any]) -> None:
+    def start(self, folder: Path, record: RunRecord) -> None:
         """Open one W&B run whose files lie in the run folder; offline if no server answers.
 
         After an interruption it is a new W&B run, and gets the rows done before: so the last run
         of a folder holds everything, and no step comes twice.
         """
-        self._try(lambda: self._start(folder, results))
-        for index in range(len(results["ledger"]["tasks"])):
-            self.row(index, as_of(results, index))
+        self._try(lambda: self._start(folder, record))
+        for index in range(len(record.ledger.tasks)):
+            self.row(index, as_of(record, index))
 
-    def _start(self, folder: Path, results: Mapping[str, Any]) -> None:
+    def _start(self, folder: Path, record: RunRecord) -> None:
         import wandb
         from wandb.errors import CommError
 
         mode = self._mode(str(wandb.setup().settings.base_url))
         try:
-            self._open(wandb, folder, results, mode)
+            self._open(wandb, folder, record, mode)
         except CommError as error:
             LOG.warning(
                 "W&B does not answer (%s); its files stay in the run folder: wandb sync %s",
                 first_line(error),
                 folder / "wandb" / "offline-run-*",
             )
-            self._open(wandb, folder, results, "offline")
+            self._open(wandb, folder, record, "offline")
 
-    def _open(self, wandb: Any, folder: Path, results: Mapping[str, Any], mode: str) -> None:
+    def _open(self, wandb: Any, folder: Path, record: RunRecord, mode: str) -> None:
         """Open the run in a mode of W&B."""
-        learner, source = results["learner"], results["source"]
-        chosen = results["config"].get("experiment")
+        chosen = record.config.get("experiment")
         presets = [] if chosen is None else [chosen]
+        tags = [record.learner, record.stream, record.backbone, f"data:{record.source}", *presets]
         run = wandb.init(
             project=self.project,
             entity=self.entity,
             dir=folder,
-            name=f"{learner}-s{results['seed']}",
-            group=group_name(results),
+            name=f"{record.learner}-s{record.seed}",
+            group=group_name(record),
             job_type="stream",
-            tags=[learner, results["stream"], results["backbone"], f"data:{source}", *presets],
-            config=dict(results["config"]) | {"data_hash": results["data"]["hash"]},
+            tags=tags,
+            config=record.config | {"data_hash": record.data.hash},
             mode=mode,
             reinit="create_new",
             settings=wandb.Settings(silent=True, console="off", init_timeout=INIT_TIMEOUT_S),
@@ -147,28 +149,28 @@ class WandbTracking:
             run.define_metric(metric, step_metric="task_index")
         self._run = run
 
-    def row(self, index: int, results: Mapping[str, Any]) -> None:
+    def row(self, index: int, record: RunRecord) -> None:
         """Log scores, averages, forgetting and stored parameters against the task index."""
-        names, scores = results["order"], results["matrix"][index]
+        names, scores, ledger = record.order, record.matrix[index], record.ledger
         values: dict[str, Any] = {"task_index": index + 1}
         values |= {f"score/{n}": s for n, s in zip(names, scores, strict=True) if s is not None}
-        summary = dict(results["metrics"])
-        summary["stored_parameters"] = results["ledger"]["tasks"][index]["stored_parameters"]
-        summary["total_multiple"] = results["ledger"]["total_multiple"]
+        summary = dict(record.metrics)
+        summary["stored_parameters"] = ledger.tasks[index].stored_parameters
+        summary["total_multiple"] = ledger.total_multiple
         values |= {f"summary/{n}": v for n, v in summary.items() if v is not None}
         self._do(lambda run: run.log(values))
 
-    def finish(self, results: Mapping[str, Any], figures: list[Path]) -> None:
+    def finish(self, record: RunRecord, figures: list[Path]) -> None:
         """Log the matrix as a table, the figures as images, and the final summary."""
-        self._do(lambda run: self._finish(run, results, figures))
+        self._do(lambda run: self._finish(run, record, figures))
 
-    def _finish(self, run: Any, results: Mapping[str, Any], figures: list[Path]) -> None:
+    def _finish(self, run: Any, record: RunRecord, figures: list[Path]) -> None:
         import wandb
 
-        names, source = results["order"], results["source"]
+        names, source = record.order, record.source
         cells: list[Any] = [
             [names[after], names[on], score, source]
-            for after, row in enumerate(results["matrix"])
+            for after, row in enumerate(record.matrix)
             for on, score in enumerate(row)
             if score is not None
         ]
@@ -178,7 +180,7 @@ class WandbTracking:
         lines = wandb.plot.line_series(
             xs=[numbers[first:] for first in range(len(names))],
             ys=[
-                [row[on] for row in results["matrix"][on:] if row[on] is not None]
+                [row[on] for row in record.matrix[on:] if row[on] is not None]
                 for on in range(len(names))
             ],
             keys=names,
@@ -186,8 +188,9 @@ class WandbTracking:
             xname="tasks learned",
         )
         run.log({"matrix": table, "score of each task": lines, **images})
-        final = {k: v for k, v in results["metrics"].items() if v is not None}
-        run.summary.update({**final, "data": source, "memory": dict(results["memory"])})
+        final = {k: v for k, v in record.metrics.items() if v is not None}
+        memory = msgspec.structs.asdict(record.memory)
+        run.summary.update({**final, "data": source, "memory": memory})
 
     def _mode(self, server: str) -> str:
         """Return W&B's mode: what WANDB_MODE says, else online only where a login exists."""
@@ -212,31 +215,29 @@ class WandbTracking:
             LOG.warning("W&B is switched off for this run: %s", first_line(error))
 
 
-def as_of(results: Mapping[str, Any], index: int) -> dict[str, Any]:
+def as_of(record: RunRecord, index: int) -> RunRecord:
     """Return the record as it was after task ``index`` (from 0), as far as rows show it."""
-    ledger = results["ledger"]
-    rows = ledger["tasks"][: index + 1]
-    matrix = np.array(results["matrix"], dtype=np.float64)
+    rows = record.ledger.tasks[: index + 1]
+    matrix = np.array(record.matrix, dtype=np.float64)
     matrix[index + 1 :] = np.nan
-    total = rows[-1]["stored_parameters"] / ledger["base_parameters"]
-    return {
-        **results,
-        "metrics": summarize(matrix, results["baseline"]),
-        "ledger": {**ledger, "tasks": rows, "total_multiple": total},
-    }
+    total = rows[-1].stored_parameters / record.ledger.base_parameters
+    return msgspec.structs.replace(
+        record,
+        metrics=summarize(matrix, record.baseline),
+        ledger=msgspec.structs.replace(record.ledger, tasks=rows, total_multiple=total),
+    )
 
 
-def group_name(results: Mapping[str, Any]) -> str:
+def group_name(record: RunRecord) -> str:
     """Return the group of a run: runs whose scores differ by nothing but their seed share it.
 
     So W&B's group page shows mean and spread over seeds. The last letters are a digest of all
     other settings that may change a score.
     """
     apart = (*SCORE_NEUTRAL, "seed", "count_flops")
-    settings = {key: value for key, value in results["config"].items() if key not in apart}
+    settings = {key: value for key, value in record.config.items() if key not in apart}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
-    names = (results[key] for key in ("stream", "learner", "backbone", "source"))
-    return "/".join((*names, digest))
+    return "/".join((record.stream, record.learner, record.backbone, record.source, digest))
 
 
 def login_exists(server: str) -> bool:

@@ -7,7 +7,6 @@ generations are kept. Nothing here is pickled: loading runs no code.
 """
 
 import hashlib
-import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,16 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from stream.atomic_io import object_text, write_atomic
+from stream.atomic_io import write_atomic
 from stream.errors import UserError, first_line
 
 LOG = logging.getLogger(__name__)
 FOLDER = "checkpoint"
-KEPT = 2
+GENERATIONS_KEPT = 2
 SCHEMA = 1
 DIGEST_LETTERS = 64
 
@@ -63,7 +63,7 @@ class CheckpointStore:
 
         Args:
             groups: tensors by group and name.
-            state: JSON values, or their `JsonText`.
+            state: JSON values; `msgspec.Raw` is JSON already, on one line.
             unchanged: groups that stand on disk already, by their digests.
 
         Returns:
@@ -82,12 +82,10 @@ class CheckpointStore:
         for name, tensors in groups.items():
             digests[name] = self._write_object(tensors)
         generation = max(self.generations(), default=0) + 1
-        content = {"schema": SCHEMA, "groups": digests, "state": object_text(state)}
-        text, hashed = object_text(content), hashlib.sha256()
-        for piece in text:
-            hashed.update(piece)
-        digest = hashed.hexdigest()
-        write_atomic(self._manifest(generation), *text, f"\n{digest}\n".encode())
+        content = {"schema": SCHEMA, "groups": digests, "state": state}
+        text = msgspec.json.encode(content)
+        digest = hashlib.sha256(text).hexdigest()
+        write_atomic(self._manifest(generation), text, f"\n{digest}\n".encode())
         self._collect_garbage(generation, digests)
         self._written = digest, digests
         return digests
@@ -138,7 +136,7 @@ class CheckpointStore:
     def _read_manifest(self, generation: int) -> Checkpoint:
         """Return one generation without looking at its tensors."""
         path = self._manifest(generation)
-        content = json.loads(self._whole(path)[0])
+        content = msgspec.json.decode(self._whole(path)[0])
         if content["schema"] != SCHEMA:
             raise BrokenCheckpointError(f"{path.name} has schema {content['schema']}, not {SCHEMA}")
         digests = content["groups"].values()
@@ -191,7 +189,7 @@ class CheckpointStore:
         kept = {newest: groups}
         for generation in reversed(self.generations()):
             try:
-                if len(kept) < KEPT and generation not in kept:
+                if len(kept) < GENERATIONS_KEPT and generation not in kept:
                     kept[generation] = self._groups(generation)
             except BrokenCheckpointError:
                 continue  # torn, so that it does not count as one to fall back to

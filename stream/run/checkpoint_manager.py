@@ -1,178 +1,159 @@
-"""Keeps a run: checkpoints after every task and within tasks, and going on from them."""
+"""The checkpoints of one run: of whole tasks and within tasks, and what a learner takes back."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stream.atomic_io import JsonText, object_text
+import msgspec
+
 from stream.config.run import CheckpointConfig
 from stream.data.task import Task
-from stream.errors import UserError, first_line, require
+from stream.errors import UserError, first_line
+from stream.learners.base import Learner
+from stream.record.run_record import RunRecord
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
-from stream.run.interrupt import StopRequest
-from stream.run.live_record import Record, versions
-from stream.run.resume import read_record
-from stream.run.setup import Parts
-from stream.run_folder import FILE_NAME
-from stream.training.fit_state import Step
 from stream.training.snapshot import FitSnapshot
 
-LOG = logging.getLogger(__name__)
+OF_TASKS = "task/"  # begins the names of the groups of what a task owns
+SHARED, TRAINING = "shared", "training"
 
 
-@dataclass
+@dataclass(frozen=True)
+class SavedRun:
+    """A run as a checkpoint holds it.
+
+    Attributes:
+        checkpoint: the files.
+        record: what the run had shown.
+        training: where learning the next task stood, without its tensors; None between tasks.
+    """
+
+    checkpoint: Checkpoint
+    record: RunRecord
+    training: dict[str, Any] | None
+
+    def holds(self, task: Task) -> bool:
+        """Whether the task was learned."""
+        return task_group(task) in self.checkpoint.groups
+
+    @property
+    def serves(self) -> bool:
+        """Whether its weights are those of a finished row.
+
+        Weights that all tasks share are not, while they are on their way to the next task.
+        """
+        return self.training is None or self.record.memory.promised
+
+
 class CheckpointManager:
-    """The checkpoints of one run in progress."""
+    """The checkpoints of one run."""
 
-    folder: Path
-    config: CheckpointConfig
-    parts: Parts
-    record: Record
-    stop: StopRequest
-
-    def __post_init__(self) -> None:
-        """Start without a checkpoint."""
-        self._store = CheckpointStore(self.folder)
-        self._stored: dict[str, str] = {}  # digests of groups that will not change
-
-    def after_step(self, index: int, step: Step) -> None:
-        """Save within task ``index`` when it is time, or when the run was asked to stop.
-
-        Raises:
-            Interrupted: the run was asked to stop, and is saved.
-        """
-        every = self.config.every
-        stopping = self.stop.signum is not None
-        if stopping or (every is not None and step.number % every == 0):
-            self.save(self.record.texts(self.record.as_json()), step.save(), index)
-        self.check_stop()
-
-    def check_stop(self) -> None:
-        """Stop here if that was asked for.
-
-        Raises:
-            Interrupted: the signal.
-        """
-        self.stop.check(saved=self.config.enabled)
+    def __init__(self, folder: Path, config: CheckpointConfig):
+        """Write to ``folder``, as ``config`` says; nothing is read or written yet."""
+        self._folder = folder
+        self._config = config
+        self._store = CheckpointStore(folder)
+        self._unchanged: dict[str, str] = {}  # digests of groups that will not change
 
     def save(
-        self,
-        results: Mapping[str, JsonText],
-        training: FitSnapshot | None = None,
-        index: int | None = None,
+        self, learner: Learner, record: bytes, within: tuple[int, FitSnapshot] | None = None
     ) -> None:
-        """Write a checkpoint: of whole tasks, or from within task ``index``.
+        """Write a checkpoint, unless the configuration wants none.
 
-        ``results`` are the record's `texts` of now.
-        """
-        if not self.config.enabled:
-            return
-        learner = self.parts.learner
-        groups = {
-            name: learner.task_state(task.name)
-            for task in learner.learned
-            if (name := group_of(task)) not in self._stored
-        }
-        groups["shared"] = learner.shared_state()
-        state: dict[str, Any] = {"results": object_text(results), "training": None}
-        if training is not None:
-            groups["training"] = training.tensors
-            state["training"] = {"task": index, **training.numbers()}
-        written = self._store.write(groups, state, unchanged=self._stored)
-        if learner.tags.parameter_isolation:
-            self._stored = {n: d for n, d in written.items() if n.startswith("task/")}
-
-    def added_tasks(self) -> list[Task]:
-        """Return the tasks that the last whole checkpoint does not know."""
-        found = self._store.latest()
-        if found is None:
-            return []
-        return [t for t in self.parts.tasks if t.name not in found.state["results"]["order"]]
-
-    def restore(self) -> FitSnapshot | None:
-        """Go back to the last whole checkpoint.
-
-        Returns:
-            Where learning the next task stood; None where it had not begun.
+        Args:
+            learner: what has learned so far.
+            record: the record as JSON, up to date.
+            within: the task that is being learned, and where that stands; None between tasks.
 
         Raises:
-            UserError: tasks were learned and there is no checkpoint of them, or none that fits.
+            OSError: the disk is full or cannot be written.
+        """
+        if not self._config.enabled:
+            return
+        groups: dict[str, Mapping[str, Any]] = {
+            name: learner.task_state(task.name)
+            for task in learner.learned
+            if (name := task_group(task)) not in self._unchanged
+        }
+        groups[SHARED] = learner.shared_state()
+        state: dict[str, Any] = {"results": msgspec.Raw(record), "training": None}
+        if within is not None:
+            index, snapshot = within
+            groups[TRAINING] = snapshot.tensors
+            state["training"] = {"task": index, **snapshot.numbers()}
+        self._keep(learner, self._store.write(groups, state, unchanged=self._unchanged))
+
+    def _keep(self, learner: Learner, groups: Mapping[str, str]) -> None:
+        """Note the groups that stay as they are: what isolated tasks own."""
+        if learner.tags.parameter_isolation:
+            self._unchanged = {n: d for n, d in groups.items() if n.startswith(OF_TASKS)}
+
+    def latest(self) -> SavedRun | None:
+        """Return the last whole checkpoint; None where there is none at all.
+
+        Raises:
+            UserError: there are checkpoints, and none is whole, or of a form not known here.
         """
         found = self._store.latest()
         if found is None:
-            rows = read_record(self.folder / FILE_NAME)["ledger"]["tasks"]
-            require(
-                not rows, f"{self.folder} kept no checkpoint, and its {len(rows)} rows are done"
-            )
             return None
-        self._check_data(found.state["results"])
-        self._warn_of_versions(found.state["results"]["versions"])
-        self.record.restore(found.state["results"])
-        done = self.parts.tasks[: self.record.matrix.rows_done()]
-        load_tasks(self._store, found, self.parts, done)
-        # Tasks that were added had theirs first, for their baseline.
-        self.parts.learner.model.sort_heads([task.name for task in self.parts.tasks])
-        if self.parts.learner.tags.parameter_isolation:
-            self._stored = {n: d for n, d in found.groups.items() if n.startswith("task/")}
-        training = found.state["training"]
-        if training is None:
+        where = f"checkpoint {found.generation} of {self._folder}"
+        record = RunRecord.from_values(found.state["results"], where)
+        return SavedRun(found, record, found.state["training"])
+
+    def position(self, saved: SavedRun) -> FitSnapshot | None:
+        """Return where learning the next task stood; None where it had not begun.
+
+        Raises:
+            UserError: the tensors are missing or were changed.
+        """
+        if saved.training is None:
             return None
-        numbers = {key: value for key, value in training.items() if key != "task"}
-        return FitSnapshot(**numbers, tensors=self._store.load(found, "training"))
+        numbers = {key: value for key, value in saved.training.items() if key != "task"}
+        try:
+            tensors = self._store.load(saved.checkpoint, TRAINING)
+        except BrokenCheckpointError as error:
+            raise UserError(first_line(error)) from error
+        return FitSnapshot(**numbers, tensors=tensors)
 
-    def _warn_of_versions(self, then: Mapping[str, str]) -> None:
-        """Say where bit-equality with an unbroken run is not promised."""
-        now = versions()
-        changed = [f"{k} {then.get(k)} -> {now[k]}" for k in now if then.get(k) != now[k]]
-        if changed:
-            LOG.warning("results may differ in their last bits: %s", ", ".join(changed))
+    def load_tasks(
+        self,
+        saved: SavedRun,
+        learner: Learner,
+        tasks: Sequence[Task],
+        *,
+        serve_only: bool = False,
+    ) -> None:
+        """Give a learner that has just begun the stream what it had learned of ``tasks``.
 
-    def _check_data(self, results: Mapping[str, Any]) -> None:
-        """Refuse to go on where rows of a task are not those that the run has seen."""
-        now = {task.name: dict(task.hashes) for task in self.parts.tasks}
-        then = results["data"]["hashes"]
-        changed = [name for name in then if now.get(name) != then[name]]
-        require(
-            not changed,
-            f"the data changed since {self.folder} was written, in: {', '.join(changed)} "
-            "(a task that is added may take texts that it holds out from earlier ones: leaks)",
-        )
+        Args:
+            saved: what `latest` returned.
+            learner: it has begun the stream.
+            tasks: those to load, in the order in which they were learned.
+            serve_only: no row of the tasks is needed, and nothing more can be learned.
+
+        Raises:
+            UserError: a task that was not learned, or tensors that do not fit the learner.
+        """
+        store, checkpoint = self._store, saved.checkpoint
+        try:
+            for task in tasks:
+                if not saved.holds(task):
+                    raise UserError(f"task {task.name!r} was not learned in this run")
+                owned = store.load(checkpoint, task_group(task))
+                learner.load_task_state(task, owned, serve_only=serve_only)
+            learner.load_shared_state(store.load(checkpoint, SHARED))
+        except BrokenCheckpointError as error:
+            raise UserError(first_line(error)) from error
+        except UserError:
+            raise
+        except (KeyError, ValueError) as error:
+            reason = first_line(error)
+            raise UserError(f"the checkpoint does not fit this learner: {reason}") from error
+        self._keep(learner, checkpoint.groups)
 
 
-def group_of(task: Task) -> str:
+def task_group(task: Task) -> str:
     """Return the name of the group of what a task owns."""
-    return f"task/{task.name}"
-
-
-def load_tasks(
-    store: CheckpointStore,
-    checkpoint: Checkpoint,
-    parts: Parts,
-    tasks: Sequence[Task],
-    *,
-    serve_only: bool = False,
-) -> None:
-    """Give a learner that has just begun what it had learned of ``tasks``.
-
-    With ``serve_only`` no row of them is needed, and nothing more can be learned.
-
-    Raises:
-        UserError: a task that was not learned, or tensors that do not fit the learner.
-    """
-    learner = parts.learner
-    try:
-        for task in tasks:
-            if group_of(task) not in checkpoint.groups:
-                raise UserError(f"task {task.name!r} was not learned in this run")
-            owned = store.load(checkpoint, group_of(task))
-            if serve_only:
-                learner.load_task_state(task, owned, serve_only=True)
-            else:
-                learner.load_task_state(task, owned)
-        learner.load_shared_state(store.load(checkpoint, "shared"))
-    except BrokenCheckpointError as error:
-        raise UserError(first_line(error)) from error
-    except (KeyError, ValueError) as error:
-        raise UserError(f"the checkpoint does not fit this learner: {first_line(error)}") from error
+    return f"{OF_TASKS}{task.name}"

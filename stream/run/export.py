@@ -22,10 +22,10 @@ from stream.errors import UserError, first_line, require, understood, unknown
 from stream.fingerprint import Fingerprinter
 from stream.learners import LEARNERS
 from stream.learners.base import Learner
-from stream.run.load import ServedTasks, serve_run
-from stream.run.resume import read_record, recorded_config
-from stream.run.setup import Parts, assemble
-from stream.run_folder import FILE_NAME
+from stream.run.load import serve_run
+from stream.run.run import Run
+from stream.run.settings import recorded_config
+from stream.run.setup import build_run
 
 FACTS, TENSORS = "task.json", "task.safetensors"
 FORMAT = "task-stream task"
@@ -53,9 +53,10 @@ def export_task(run: Path, task: str, out: Path) -> dict[str, Any]:
         OSError: the folder cannot be written.
     """
     served = serve_run(run, "cpu")
-    if task not in served.tasks:
-        raise unknown("learned task", task, served.tasks)
-    learner = served.parts.learner
+    learned = [known.name for known in served.tasks]
+    if task not in learned:
+        raise unknown("learned task", task, learned)
+    learner = served.learner
     require(
         learner.tags.parameter_isolation,
         f"learner {learner.name} serves {task!r} with weights that later tasks change too; only "
@@ -70,8 +71,8 @@ def export_task(run: Path, task: str, out: Path) -> dict[str, Any]:
     owned = learner.task_state(task)
     tensors = {exported_name(n, task): t.detach().cpu().contiguous() for n, t in owned.items()}
     data = save(tensors)
-    with understood(run / FILE_NAME):
-        known = _facts(run, served, task)
+    with understood(run):
+        known = _facts(served, served.task(task))
     facts = {
         **known,
         "tensors": {name: list(tensor.shape) for name, tensor in tensors.items()},
@@ -83,13 +84,12 @@ def export_task(run: Path, task: str, out: Path) -> dict[str, Any]:
     return facts
 
 
-def _facts(run: Path, served: ServedTasks, task: str) -> dict[str, Any]:
+def _facts(served: Run, task: Task) -> dict[str, Any]:
     """Return what there is to know about a task, without paths and settings of this machine."""
-    results, config = read_record(run / FILE_NAME), served.config
-    spec = served.tasks[task].spec
-    cell = results["cells"][len(results["ledger"]["tasks"]) - 1][results["order"].index(task)]
+    record, config, spec = served.record, served.config, task.spec
+    score = record.score_matrix.last(task.name).score
     own = {
-        "task": {task: asdict(spec)},
+        "task": {task.name: asdict(spec)},
         "data": asdict(GeneratedData()),  # of no use: texts come from whoever serves it
         "tracking": {"name": "none"},
         "cache": None,
@@ -99,19 +99,19 @@ def _facts(run: Path, served: ServedTasks, task: str) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "schema": SCHEMA,
-        "task": task,
+        "task": task.name,
         "title": spec.title,
         "kind": spec.kind,
         "labels": spec.labels,
         "score_range": spec.score_range,
         "learner": config.learner.name,
         "backbone": asdict(config.backbone),
-        "encoder": _encoder_digest(served.parts.learner, task),
-        "score": {"metric": spec.metric, "split": results["split"], "value": cell["score"]},
-        "trained_on": results["source"],
+        "encoder": _encoder_digest(served.learner, task.name),
+        "score": {"metric": spec.metric, "split": record.split, "value": score},
+        "trained_on": record.source,
         "source": GeneratedData().source,
-        "versions": results["versions"],
-        "config": {**results["config"], **own},
+        "versions": record.versions,
+        "config": {**record.config, **own},
     }
 
 
@@ -146,7 +146,7 @@ def read_export(folder: Path) -> Exported:
         raise UserError(f"{folder / TENSORS}: {first_line(error)}") from error
 
 
-def serve_export(folder: Path, device: str = "auto", encoder: Path | None = None) -> ServedTasks:
+def serve_export(folder: Path, device: str = "auto", encoder: Path | None = None) -> Run:
     """Load an exported task and its encoder.
 
     Args:
@@ -159,30 +159,31 @@ def serve_export(folder: Path, device: str = "auto", encoder: Path | None = None
     """
     exported = read_export(folder)
     facts = exported.facts
-    config, expected = recorded_config(facts), str(facts.get("encoder"))
+    config = recorded_config(facts["config"], facts["learner"], facts["source"])
+    expected = str(facts.get("encoder"))
     backbone = config.backbone
     if encoder is not None:
         backbone = replace(backbone, origin="folder", location=str(encoder))
     config = replace(config, device=device, backbone=backbone)
     task = Task(facts["task"], config.task[facts["task"]], {}, {})
-    parts = assemble(config, tasks=[task])
-    _adopt(parts, task, exported.tensors)
-    found = _encoder_digest(parts.learner, task.name)
+    run = build_run(config, folder, tasks=[task])
+    _adopt(run.learner, task, exported.tensors)
+    found = _encoder_digest(run.learner, task.name)
     require(
         found == expected,
         f"the encoder {backbone.name!r} here is not the one that {task.name!r} was learned on: "
         f"its weights have digest {found[:12]}, expected {expected[:12]}",
     )
-    return ServedTasks(config, parts, {task.name: task})
+    return run
 
 
-def _adopt(parts: Parts, task: Task, tensors: Mapping[str, torch.Tensor]) -> None:
+def _adopt(learner: Learner, task: Task, tensors: Mapping[str, torch.Tensor]) -> None:
     """Give the learner a task's tensors under its own names for them."""
-    names = [f"encoder.{name}" for name, _ in parts.learner.model.encoder.named_parameters()]
+    names = [f"encoder.{name}" for name, _ in learner.model.encoder.named_parameters()]
     names += [f"heads.{task.name}.{part}" for part in ("weight", "bias")]
     inside = {exported_name(name, task.name): name for name in names}
     try:
         named = {inside.get(n, n): tensor for n, tensor in tensors.items()}
-        parts.learner.load_task_state(task, named, serve_only=True)
+        learner.load_task_state(task, named, serve_only=True)
     except (KeyError, ValueError) as error:
         raise UserError(f"the export does not fit its learner: {first_line(error)}") from error

@@ -1,4 +1,4 @@
-"""Removes trained adapters from spans of layers, without learning again (Houlsby et al. 2019).
+"""Removes trained adapters from ranges of layers, without learning again (Houlsby et al. 2019).
 
 Section 3.6 and figure 6, left and centre: what each part of the encoder contributes.
 """
@@ -11,14 +11,13 @@ import numpy as np
 
 from stream.data.task import Task
 from stream.errors import require
-from stream.evaluation.evaluate import evaluate
 from stream.evaluation.task_metrics import score
-from stream.run.load import LoadedRun
+from stream.run.run import Run
 
 
 @runtime_checkable
 class Removable(Protocol):
-    """A learner whose adapters can be taken out of a span of layers."""
+    """A learner whose adapters can be taken out of a range of layers."""
 
     def without_layers(self, first: int, last: int) -> AbstractContextManager[None]:
         """Serve without the adapters of layers ``first`` to ``last`` (from 0) inside the block."""
@@ -26,51 +25,52 @@ class Removable(Protocol):
 
 
 @dataclass(frozen=True)
-class SpanScores:
-    """Scores of one task without the adapters of each span.
+class LayerRangeScores:
+    """Scores of one task without the adapters of each range of layers.
 
     Attributes:
         full: with all adapters.
-        spans: float64 [L, L]; cell (first, last) is without layers first to last, else NaN.
+        without: float64 [L, L]; cell (first, last) is without layers first to last, else NaN.
         majority: of always predicting the most frequent training class (or the mean score).
     """
 
     task: str
     split: str
     full: float
-    spans: np.ndarray
+    without: np.ndarray
     majority: float
 
 
-def span_scores(run: LoadedRun, task: Task, split: str) -> SpanScores:
-    """Score ``task`` without the adapters of every contiguous span of layers.
+def layer_range_scores(run: Run, task: Task, split: str) -> LayerRangeScores:
+    """Score ``task`` without the adapters of every contiguous range of layers.
+
+    Args:
+        run: a run that was opened, with the weights of the task.
+        task: the task.
+        split: what it is scored on.
 
     Raises:
         UserError: a learner without adapters.
     """
-    learner = run.parts.learner
+    learner = run.learner
     require(
         isinstance(learner, Removable), f"learner {learner.name!r} has no adapters to take away"
     )
     assert isinstance(learner, Removable)
-
-    def measure() -> float:
-        tokens = run.config.evaluation.batch_tokens
-        return evaluate(learner, task, split, tokens, run.parts.device).score
-
     layers = len(learner.model.encoder.layers())
-    spans = np.full((layers, layers), np.nan)
+    without = np.full((layers, layers), np.nan)
     for first in range(layers):
         for last in range(first, layers):
             with learner.without_layers(first, last):
-                spans[first, last] = measure()
-    return SpanScores(task.name, split, measure(), spans, majority_score(task, split))
+                without[first, last] = run.measure(task, split).score
+    full = run.measure(task, split).score
+    return LayerRangeScores(task.name, split, full, without, majority_score(task, split))
 
 
 def majority_score(task: Task, split: str) -> float:
     """Return the score of a constant prediction: the most frequent training label or the mean.
 
-    There is none in common to all contexts, so the logits of spans are all the same.
+    There is none in common to all contexts, so the logits of questions are all the same.
     """
     train, rows = task.split("train").labels, task.split(split).targets
     if task.is_span:

@@ -57,9 +57,8 @@ class Service:
         else:
             require(encoder is None, f"{folder} is no exported task; a run names its encoder")
             served = serve_run(folder, device)
-        self._parts = served.parts
-        self._batch_tokens = served.config.evaluation.batch_tokens
-        self.tasks = served.tasks
+        self._run = served
+        self.tasks = {task.name: task for task in served.tasks}
 
     def logits(self, task: str, texts: Sequence[Text]) -> np.ndarray:
         """Return the logits, float32 [N, K]: those of the matrix, for the same texts.
@@ -82,13 +81,13 @@ class Service:
             f"text {odd}: task {task!r} takes {wanted} text(s) a row"
             + (", apart by a tab" if wanted == 2 else ""),
         )
-        split = self._parts.text_encoder.encode_now(rows, spans=self.tasks[task].is_span)
+        split = self._run.text_encoder.encode_now(rows, spans=self.tasks[task].is_span)
         return replace(self.tasks[task], splits={SPLIT: split})
 
     def _logits(self, served: Task) -> np.ndarray:
         """Return the logits of a task's rows."""
-        learner, device = self._parts.learner, self._parts.device
-        return logits_of(learner, [served], SPLIT, self._batch_tokens, device)[0]
+        run, tokens = self._run, self._run.config.evaluation.batch_tokens
+        return logits_of(run.learner, [served], SPLIT, tokens, run.device)[0]
 
     def predict(self, task: str, texts: Sequence[Text]) -> list[Prediction]:
         """Return the answer for each text.

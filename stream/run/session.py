@@ -1,5 +1,6 @@
 """A run from outside: its folder, and the display and the tracker that are open while it lasts."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -26,7 +27,13 @@ def refuse_used_folder(folder: Path) -> None:
 
 
 def run_in(
-    folder: Path, config: RunConfig, console: Console, *, label: str = "", resume: bool = False
+    folder: Path,
+    config: RunConfig,
+    console: Console,
+    *,
+    overrides: Sequence[str],
+    label: str = "",
+    resume: bool = False,
 ) -> float | None:
     """Run a stream with its display and tracker; return the average score.
 
@@ -34,6 +41,7 @@ def run_in(
         folder: the run folder; the caller is its only writer.
         config: the whole configuration.
         console: where a person sees the run.
+        overrides: what the command line gave, for the record.
         label: goes before every line that is shown.
         resume: go on from the folder's last checkpoint.
 
@@ -45,5 +53,7 @@ def run_in(
     if not resume:
         refuse_used_folder(folder)
     with Display(console, folder, label) as display, config.tracking as tracker:
-        results = run_stream(config, folder, tracker=tracker, display=display, resume=resume)
-    return results["metrics"]["average_score"]
+        record = run_stream(
+            config, folder, tracker=tracker, display=display, resume=resume, overrides=overrides
+        )
+    return record.metrics["average_score"]

@@ -1,12 +1,17 @@
-"""A run's settings, composed from conf/ and overrides, with every learner, source and tracker."""
+"""The settings of a run: composed from conf/ and overrides, or recorded; how two of them differ."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from stream.config.compose import compose_run, register
+import msgspec
+
+from stream.config.compose import compose_run, register, restore
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.data.build import DATA
+from stream.errors import choose, understood
 from stream.learners import LEARNERS
 from stream.report.tracking import TRACKERS
 
@@ -24,3 +29,60 @@ def compose_settings(overrides: Sequence[str]) -> tuple[RunConfig, Path]:
     """
     register_groups()
     return compose_run(conf_folder(), overrides)
+
+
+def as_values(config: RunConfig) -> dict[str, Any]:
+    """Return a configuration as the JSON values that a record holds."""
+    return msgspec.json.decode(msgspec.json.encode(asdict(config)))
+
+
+def recorded_config(values: Mapping[str, Any], learner: str, source: str) -> RunConfig:
+    """Return the configuration that a run recorded.
+
+    Args:
+        values: the recorded values.
+        learner: the name of the learner.
+        source: the name of the source of the data.
+
+    Raises:
+        UserError: values that this version does not understand.
+    """
+    choose("learner", learner, LEARNERS)
+    choose("data", source, DATA)
+    with understood("the recorded configuration"):
+        tracker = values["tracking"]["name"]
+        groups = {
+            "learner": LEARNERS[learner],
+            "data": DATA[source],
+            "tracking": TRACKERS[tracker] if tracker in TRACKERS else TRACKERS["none"],
+        }
+        return restore(values, groups)
+
+
+def first_difference(
+    old: Any, new: Any, path: str = "", ignored: Sequence[str] = (), missing: Any = None
+) -> str | None:
+    """Return the first value that differs, with both; None where nothing does.
+
+    Args:
+        old: JSON values.
+        new: JSON values.
+        path: what both are called.
+        ignored: top-level names that do not count.
+        missing: what a key that is not there counts as.
+    """
+    return next(_differences(old, new, path, ignored, missing), None)
+
+
+def _differences(
+    old: Any, new: Any, path: str, ignored: Sequence[str], missing: Any
+) -> Iterator[str]:
+    """Yield every value that differs."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in [*old, *(key for key in new if key not in old)]:
+            if key not in ignored:
+                inner = f"{path}.{key}".lstrip(".")
+                pair = old.get(key, missing), new.get(key, missing)
+                yield from _differences(*pair, inner, (), missing)
+    elif old != new:
+        yield f"{path} was {old}, now {new}"

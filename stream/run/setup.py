@@ -1,45 +1,36 @@
-"""From a configuration to what a stream is made of: tasks, pretrained encoder, learner."""
+"""From a configuration to a run: tasks, pretrained encoder, learner."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from stream.config.paths import cache_folder, tokenizer_location
 from stream.config.run import RunConfig
 from stream.data.build import build_tasks
-from stream.data.prepare.leakage import Leak
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import choose, require
-from stream.learners.base import Learner
 from stream.models.encoder import load_encoder
 from stream.models.heads import TaskModel
-from stream.record.ledger import Ledger
+from stream.record.run_record import LedgerRecord
+from stream.run.checkpoint_manager import CheckpointManager
+from stream.run.new_record import data_record, new_record
+from stream.run.run import Run
 
 
-@dataclass(frozen=True)
-class Parts:
-    """A learner that is ready for its first task, and the tasks that will come."""
-
-    tasks: Sequence[Task]
-    leaks: Sequence[Leak]
-    learner: Learner
-    ledger: Ledger
-    device: torch.device
-    text_encoder: TextEncoder
-
-
-def assemble(
+def build_run(
     config: RunConfig,
+    folder: Path,
     on_task: Callable[[str], None] = lambda name: None,
     on_backbone: Callable[[str], None] = lambda name: None,
     tasks: Sequence[Task] | None = None,
-) -> Parts:
-    """Build the parts of a run.
+) -> Run:
+    """Build a run that is ready for its first task.
 
     Args:
         config: the whole configuration; ``config.learner`` is the learner.
+        folder: the run folder; nothing is written or read there yet.
         on_task: called with the name of each task before it is read.
         on_backbone: called with the encoder's name before it is loaded.
         tasks: taken instead of those of the configuration, whose data are not read then.
@@ -54,17 +45,22 @@ def assemble(
         cache_folder(config.cache),
         revision=config.backbone.revision,
     )
-    leaks: Sequence[Leak] = ()
-    if tasks is None:
-        tasks, leaks = build_tasks(config, text_encoder, on_task)
+    given = None if tasks is None else (tasks, ())
+    tasks, leaks = given or build_tasks(config, text_encoder, on_task)
     on_backbone(config.backbone.name)
     encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
-    ledger = Ledger(encoder.num_parameters(), encoder.num_layer_parameters())
+    ledger = LedgerRecord(
+        base_parameters=encoder.num_parameters(),
+        encoder_layer_parameters=encoder.num_layer_parameters(),
+    )
     precision = pick_precision(config.backbone.precision, device)
     model = TaskModel(encoder.to(device), config.seed, precision=precision)
-    learner: Learner = config.learner
+    learner = config.learner
     learner.attach(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
-    return Parts(tasks, leaks, learner, ledger, device, text_encoder)
+    data = data_record(config.data.source, tasks, leaks)
+    record = new_record(config, data, tasks, ledger, device)
+    checkpoints = CheckpointManager(folder, config.checkpoint)
+    return Run(config, tasks, learner, device, text_encoder, record, checkpoints)
 
 
 def pick_device(name: str) -> torch.device:

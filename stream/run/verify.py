@@ -1,30 +1,26 @@
 """Proves a finished run again: from its files to the same digests, scores, counts and metrics."""
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stream.config.run import RunConfig
+import msgspec
+
 from stream.data.task import Task
 from stream.errors import first_line, understood
-from stream.evaluation.evaluate import evaluate
-from stream.evaluation.probe import Probe
-from stream.fingerprint import Fingerprinter
-from stream.record.ledger import count_stored
-from stream.record.matrix import Cell, ScoreMatrix
+from stream.record.matrix import Cell
+from stream.record.run_record import RunRecord, read_values
+from stream.run.accounting import ServedFingerprints, count_stored
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
-from stream.run.live_record import Record
-from stream.run.load import is_halfway, reopen
-from stream.run.resume import first_difference, read_record, recorded_config
-from stream.run.setup import Parts, assemble
+from stream.run.load import config_on, load_weights
+from stream.run.run import Run
+from stream.run.settings import first_difference
+from stream.run.setup import build_run
 from stream.run_folder import FILE_NAME
-from stream.training.flops import FlopRecord
 
-# What goes on while a task is learned, and so is newer in a checkpoint within a task.
-MOVING = ("timing", "probe", "baseline", "metrics")
-ABSENT = "absent"  # a key that is not there, which is not the same as null
+CHANGING_WITHIN_TASK = ("timing", "probe", "baseline", "metrics")
+MISSING_KEY = "absent"  # which is not the same as null
 
 
 @dataclass(frozen=True)
@@ -51,42 +47,17 @@ def verify(folder: Path, device: str = "auto") -> Iterator[Check]:
     Raises:
         UserError: no run, or a configuration or data that cannot be read.
     """
-    results = read_record(folder / FILE_NAME)
+    record = RunRecord.read(folder)
     checkpoint = _newest(folder)
     if isinstance(checkpoint, str):
         yield Check("checkpoint", "whole", checkpoint)
         return
     yield Check("checkpoint", "whole", "whole")
     with understood(folder / FILE_NAME):
-        yield from _checks(folder, results, checkpoint, device)
-
-
-def _checks(
-    folder: Path, results: Mapping[str, Any], checkpoint: Checkpoint, device: str
-) -> Iterator[Check]:
-    """Compare the record with a checkpoint, with itself, and with what is measured now."""
-    kept = {**checkpoint.state["results"], "status": results["status"]}
-    free = MOVING if checkpoint.state["training"] is not None else ()
-    difference = first_difference(kept, results, free=free, absent=ABSENT)
-    yield Check("results.json is what the checkpoint holds", "equal", difference or "equal")
-    done = ScoreMatrix.from_json(results["order"], results["cells"]).rows_done()
-    # A run whose last row was just written is still partial, until its figures are there.
-    status = {"partial", "complete"} if done == len(results["order"]) else {"partial"}
-    right = results["status"] in status
-    yield Check("status", "known", "known" if right else str(results["status"]))
-    promised = results["memory"]["promised"]
-    if not done or is_halfway(checkpoint, parameter_isolation=promised):
-        config = replace(recorded_config(results), device=device)
-        yield from _record_checks(results, assemble(config), config)
-        yield Check("weights of a finished row", "none kept yet", "none kept yet")
-        return
-    run = reopen(folder, results["order"][:done], device, same_data=False)
-    yield from _record_checks(results, run.parts, run.config)
-    yield from _state_checks(results, run.parts, run.tasks, run.config.evaluation.split)
-    for task in run.tasks:
-        tokens, split = run.config.evaluation.batch_tokens, run.config.evaluation.split
-        cell = evaluate(run.parts.learner, task, split, tokens, run.parts.device)
-        yield from _cell_checks(results, task, cell, done)
+        yield from _file_checks(folder, record, checkpoint)
+        run = build_run(config_on(device, record), folder)
+        yield from _record_checks(record, run)
+        yield from _served_checks(folder, record, run)
 
 
 def _newest(folder: Path) -> Checkpoint | str:
@@ -101,52 +72,76 @@ def _newest(folder: Path) -> Checkpoint | str:
     return "missing" if found is None else found
 
 
-def _record_checks(results: Mapping[str, Any], parts: Parts, config: RunConfig) -> Iterator[Check]:
-    """Compute again what results.json derives from its own cells."""
-    matrix = ScoreMatrix(results["order"])
-    record = Record(config, parts.tasks, parts.leaks, results["device"], matrix, parts.ledger)
-    if results["probe"] is not None:
-        record.probe = Probe(config.probe, config.evaluation, samples=[])
-    if results["flops"] is not None:
-        record.flops = FlopRecord()
-    record.restore(results)
-    again = json.loads(json.dumps(record.as_json()))
+def _file_checks(folder: Path, record: RunRecord, checkpoint: Checkpoint) -> Iterator[Check]:
+    """Compare results.json, value by value, with what the checkpoint holds."""
+    saved = {**checkpoint.state["results"], "status": record.status}
+    ignored = CHANGING_WITHIN_TASK if checkpoint.state["training"] is not None else ()
+    difference = first_difference(saved, read_values(folder), "", ignored, MISSING_KEY)
+    yield Check("results.json is what the checkpoint holds", "equal", difference or "equal")
+    # A run whose last row was just written is still partial, until its figures are there.
+    done = record.score_matrix.rows_done()
+    known = {"partial", "complete"} if done == len(record.order) else {"partial"}
+    yield Check("status", "known", "known" if record.status in known else record.status)
+
+
+def _record_checks(record: RunRecord, run: Run) -> Iterator[Check]:
+    """Compute again what results.json derives from its own cells, and from the data."""
+    run.record.take_over(record)
+    run.update_record()
     for name in ("matrix", "metrics", "memory", "data"):
-        difference = first_difference(results[name], again[name], name, absent=ABSENT)
+        then, now = (_values(getattr(found, name)) for found in (record, run.record))
+        difference = first_difference(then, now, name, (), MISSING_KEY)
         yield Check(f"{name}, computed again", "equal", difference or "equal")
 
 
-def _state_checks(
-    results: Mapping[str, Any], parts: Parts, tasks: list[Task], split: str
-) -> Iterator[Check]:
+def _values(found: Any) -> Any:
+    """Return a part of a record as JSON values."""
+    return msgspec.json.decode(msgspec.json.encode(found))
+
+
+def _served_checks(folder: Path, record: RunRecord, run: Run) -> Iterator[Check]:
+    """Load what was learned, count it, and evaluate every learned task again."""
+    done, saved = run.num_done, run.checkpoints.latest()
+    if not done or saved is None or not saved.serves:
+        yield Check("weights of a finished row", "none kept yet", "none kept yet")
+        return
+    tasks = run.tasks[:done]
+    load_weights(run, folder, record.order[:done])
+    yield from _state_checks(record, run, tasks)
+    for task in tasks:
+        yield from _cell_checks(record, task, run.measure(task), done)
+
+
+def _state_checks(record: RunRecord, run: Run, tasks: Sequence[Task]) -> Iterator[Check]:
     """Count and fingerprint what was loaded from disk."""
-    learner, row = parts.learner, results["ledger"]["tasks"][-1]
+    learner, row = run.learner, record.ledger.tasks[-1]
     parameters, size = count_stored(learner.stored_states(tasks))
-    yield Check("stored parameters", f"{row['stored_parameters']:,}", f"{parameters:,}")
-    yield Check("stored bytes", f"{row['stored_bytes']:,}", f"{size:,}")
+    yield Check("stored parameters", f"{row.stored_parameters:,}", f"{parameters:,}")
+    yield Check("stored bytes", f"{row.stored_bytes:,}", f"{size:,}")
     buffer = learner.buffer
     examples = buffer.examples if buffer is not None else 0
-    yield Check("remembered examples", f"{row['buffer_examples']:,}", f"{examples:,}")
-    fingerprinter = Fingerprinter()
+    yield Check("remembered examples", f"{row.buffer_examples:,}", f"{examples:,}")
+    fingerprints = ServedFingerprints(run)
     for task in tasks:
-        state = learner.served_state(task.name)
-        found = fingerprinter.of(state, task.hashes[split], task.spec.metric)
-        yield _short(f"{task.name}: fingerprint", results["fingerprints"].get(task.name), found)
+        found = fingerprints.of(task)
+        yield _short(f"{task.name}: fingerprint", record.fingerprints.get(task.name), found)
 
 
-def _cell_checks(results: Mapping[str, Any], task: Task, cell: Cell, done: int) -> Iterator[Check]:
+def _cell_checks(record: RunRecord, task: Task, cell: Cell, done: int) -> Iterator[Check]:
     """Compare a task's evaluation now with its last cell, and with its first where promised."""
-    column = results["order"].index(task.name)
+    column = record.order.index(task.name)
     rows = [done - 1]
-    if results["memory"]["promised"]:
+    if record.memory.promised:
         rows.append(column)
     for row in dict.fromkeys(rows):
-        recorded = results["cells"][row][column]
+        recorded = record.cells[row][column]
         place = "last row" if row == done - 1 else "diagonal"
-        yield _short(f"{task.name}: digest, {place}", recorded["digest"], cell.digest)
-        yield Check(f"{task.name}: score, {place}", repr(recorded["score"]), repr(cell.score))
-        same = recorded["correct"] == cell.correct
-        found = "as recorded" if same else "changed"
+        if recorded is None:
+            yield Check(f"{task.name}: cell, {place}", "evaluated", "missing")
+            continue
+        yield _short(f"{task.name}: digest, {place}", recorded.digest, cell.digest)
+        yield Check(f"{task.name}: score, {place}", repr(recorded.score), repr(cell.score))
+        found = "as recorded" if recorded.correct == cell.correct else "changed"
         yield Check(f"{task.name}: which examples are right, {place}", "as recorded", found)
 
 

@@ -6,8 +6,6 @@ backward pass of a frozen encoder is cheaper. A multiplication and an addition c
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -66,28 +64,3 @@ def count_pass(learner: Learner, task: Task, batch_size: int, device: torch.devi
                 batch_loss(batch, learner.model(batch)).backward()
     learner.model.zero_grad(set_to_none=True)
     return meter.total
-
-
-@dataclass
-class FlopRecord:
-    """The account of a run, one entry a task.
-
-    Attributes:
-        train: operations spent learning the task.
-        one_pass: operations of one forward and backward pass over its training rows alone.
-        epochs: passes over its rows.
-    """
-
-    train: list[int] = field(default_factory=list)
-    one_pass: list[int] = field(default_factory=list)
-    epochs: list[int] = field(default_factory=list)
-
-    def add(self, spent: int, one_pass: int, epochs: int) -> None:
-        """Append the entry of a task that was just learned."""
-        self.train.append(spent)
-        self.one_pass.append(one_pass)
-        self.epochs.append(epochs)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the lists by name."""
-        return {"train": self.train, "one_pass": self.one_pass, "epochs": self.epochs}

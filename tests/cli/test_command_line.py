@@ -177,6 +177,7 @@ def test_a_sweep_into_used_folders_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "0-adapter-s1" / "results.json").write_text("kept")
     code, out, _ = run(tmp_path, "-m", "seed=1", "task=[cola]", f"hydra.sweep.dir={tmp_path}")
     assert code == 1
-    assert "0-adapter-s1 failed: no run at" in out
+    file = tmp_path / "0-adapter-s1/results.json"
+    assert f"0-adapter-s1 failed: {file} is no record of a run" in out
     assert (tmp_path / "0-adapter-s1" / "results.json").read_text() == "kept"
     assert [p.name for p in (tmp_path / "0-adapter-s1").iterdir()] == ["results.json"]

@@ -11,6 +11,7 @@ from stream.evaluation.probe import Probe, planned_evaluations, sampled
 from stream.learners import LEARNERS
 from stream.learners.adapter import Adapter
 from stream.learners.finetune import Finetune
+from stream.record.run_record import ProbeRecord
 from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, Stream, made_task
 
@@ -19,7 +20,7 @@ EVALUATION = EvaluationConfig(batch_tokens=512)
 
 def made_probe(tasks, every: int = 2, rows: int = 6) -> Probe:
     samples = [sampled(task, "test", rows, 0) for task in tasks]
-    return Probe(ProbeConfig(every, rows), EVALUATION, samples)
+    return Probe(EVALUATION, samples, ProbeRecord(every=every, rows=rows))
 
 
 def test_a_sample_holds_rows_of_the_task_and_depends_on_its_name() -> None:
@@ -58,7 +59,7 @@ def test_scores_are_those_of_the_sample(learner, three_tasks) -> None:
     run.run()
     probe = made_probe(three_tasks)
     assert probe.look(run.learner, 2, 4, CPU) == 18
-    (point,) = probe.points
+    (point,) = probe.record.points
     expected = [run.evaluate(sample).score for sample in probe.samples]
     assert point.scores == pytest.approx(expected, abs=1e-6)
     assert (point.task, point.step) == (2, 4)
@@ -86,9 +87,7 @@ def test_the_plan_counts_every_look(steps: int, every: int, looks: int) -> None:
     assert planned == looks * 6 + looks * (6 + 4)
 
 
-def test_without_a_period_nothing_is_due() -> None:
-    probe = Probe(ProbeConfig(), EVALUATION, [])
-    assert not probe.is_due(1, 1)
+def test_without_a_period_nothing_is_planned() -> None:
     assert planned_evaluations(ProbeConfig(), [made_task("a")], "test", [5]) == 0
 
 

@@ -32,7 +32,7 @@ from stream.models.modules.gates import expected_open, gate
 from stream.models.modules.low_rank import LowRank
 from stream.models.modules.projected_attention import Attention as ProjectedAttention
 from stream.models.modules.projected_attention import Projections
-from stream.record.ledger import count_stored
+from stream.run.accounting import count_stored
 from stream.seeding import torch_generator
 from stream.training.loop import fit
 from tests.conftest import SHORT, Stream, made_task

@@ -25,8 +25,8 @@ from stream.learners.joint import Joint
 from stream.learners.majority import Majority
 from stream.learners.tfidf import TfIdf
 from stream.learners.workload import Epoch
-from stream.record.ledger import count_stored
 from stream.report.progress import Display
+from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, Stream, made_task
 

@@ -21,7 +21,7 @@ from stream.learners.shared_adapter import SharedAdapter
 from stream.learners.si import Si
 from stream.learners.workload import Epoch
 from stream.models.losses import batch_loss
-from stream.record.ledger import count_stored
+from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.conftest import SHORT, Stream, made_task
 

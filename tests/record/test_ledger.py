@@ -11,7 +11,8 @@ from stream.learners.finetune import Finetune
 from stream.learners.frozen import Frozen
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
-from stream.record.ledger import Ledger, count_stored
+from stream.record.ledger import LedgerRecord
+from stream.run.accounting import count_stored
 from tests.conftest import Stream, made_task
 
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
@@ -94,10 +95,11 @@ def test_a_shared_tensor_counts_once() -> None:
 
 
 def test_fractions_use_both_denominators() -> None:
-    ledger = Ledger(base_parameters=1000, encoder_layer_parameters=500)
-    assert ledger.as_json()["total_multiple"] is None
-    ledger.add("a", 100, [{"w": torch.zeros(1100)}], (3, 77))
-    row = ledger.as_json()["tasks"][0]
-    assert (row["trained_fraction"], row["trained_fraction_of_layers"]) == (0.1, 0.2)
-    assert (row["buffer_examples"], row["buffer_bytes"]) == (3, 77)
-    assert ledger.as_json()["total_multiple"] == 1.1
+    ledger = LedgerRecord(base_parameters=1000, encoder_layer_parameters=500)
+    assert ledger.total_multiple is None
+    ledger.add("a", 100, (1100, 4400), (3, 77))
+    (row,) = ledger.tasks
+    assert (row.trained_fraction, row.trained_fraction_of_layers) == (0.1, 0.2)
+    assert (row.stored_parameters, row.stored_bytes) == (1100, 4400)
+    assert (row.buffer_examples, row.buffer_bytes) == (3, 77)
+    assert ledger.total_multiple == 1.1

@@ -1,6 +1,6 @@
-"""The score matrix: cells are written once, missing ones are NaN and null."""
+"""The score matrix: cells are written once, missing ones are NaN and None."""
 
-import json
+import math
 
 import numpy as np
 import pytest
@@ -26,9 +26,28 @@ def test_memory_compares_the_last_row_with_the_diagonal(matrix: ScoreMatrix) -> 
     assert ScoreMatrix(["a", "b"]).memory() == (0, 0)
 
 
-def test_missing_is_nan_and_null(matrix: ScoreMatrix) -> None:
+def test_missing_is_nan_and_none(matrix: ScoreMatrix) -> None:
     assert np.isnan(matrix.scores()[0, 1:]).all()
-    assert json.loads(json.dumps(matrix.as_json(), allow_nan=False))[0][1] is None
+    assert matrix.scores()[2].tolist() == [0.5, 0.5, 0.5]
+    assert matrix.scores_or_none() == [[0.5, None, None], [0.5, 0.5, None], [0.5] * 3]
+
+
+def test_cells_are_shared_with_whoever_gave_them() -> None:
+    cells = [[None, None], [None, None]]
+    ScoreMatrix(["a", "b"], cells).record(1, 0, cell(0.5, "x"))
+    assert cells == [[None, None], [cell(0.5, "x"), None]]
+
+
+def test_the_last_cell_of_a_task_is_the_newest(matrix: ScoreMatrix) -> None:
+    assert matrix.last("b").digest == "9"
+    with pytest.raises(ValueError, match="'b' was never evaluated"):
+        ScoreMatrix(["a", "b"]).last("b")
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_a_score_is_finite(score: float) -> None:
+    with pytest.raises(ValueError, match="must be finite"):
+        cell(score, "x")
 
 
 def test_rows_done_counts_complete_tasks() -> None:

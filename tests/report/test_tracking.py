@@ -7,50 +7,48 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import wandb
 
 from stream.errors import UserError
+from stream.record.matrix import Cell
+from stream.record.run_record import RunRecord
 from stream.report import tracking
 from stream.report.tracking import NoTracking, WandbTracking, group_name, login_exists
+from tests.record.made_record import made_record
 
 SERVER = "https://wandb.example"
-RESULTS: dict[str, Any] = {
-    "learner": "adapter",
-    "stream": "custom",
-    "backbone": "tiny",
-    "source": "generated",
-    "seed": 3,
-    "order": ["a", "b"],
-    "matrix": [[0.5, None], [0.5, 0.75]],
-    "metrics": {"average_score": 0.625, "forgetting": None},
-    "baseline": None,
-    "ledger": {
-        "total_multiple": 1.5,
-        "base_parameters": 10,
-        "tasks": [{"stored_parameters": 10}, {"stored_parameters": 15}],
-    },
-    "data": {"hash": "abc"},
-    "memory": {"promised": True, "tasks_checked": 1, "tasks_identical": 1},
-    "config": {"seed": 3, "learner": {"lr": 1e-3}},
-}
 
 
-EMPTY = RESULTS | {"ledger": RESULTS["ledger"] | {"tasks": []}, "matrix": [[None] * 2] * 2}
+def made(num_done: int) -> RunRecord:
+    """The record of two tasks after some of them."""
+    record = made_record(2, config={"seed": 3, "learner": {"lr": 1e-3}}, seed=3)
+    record.order, record.ledger.base_parameters = ["a", "b"], 10
+    for after, (scores, stored) in enumerate([([0.5], 10), ([0.5, 0.75], 15)][:num_done]):
+        for on, score in enumerate(scores):
+            record.scores.record(after, on, Cell(score, "digest", "measured", 0.1))
+        record.matrix = record.scores.scores_or_none()
+        record.ledger.add(record.order[after], 5, (stored, 4 * stored), (0, 0))
+    record.metrics = {"average_score": 0.625, "forgetting": None}
+    return record
+
+
+EMPTY, RECORD = made(0), made(2)
 
 
 def track(folder: Path, *, fail: bool = False) -> None:
     with WandbTracking() as tracker:
         tracker.start(folder, EMPTY)
-        tracker.row(0, RESULTS)
-        tracker.row(1, RESULTS)
+        tracker.row(0, RECORD)
+        tracker.row(1, RECORD)
         if fail:
             raise RuntimeError("a run that fails")
         picture = folder / "matrix.png"
         from matplotlib.figure import Figure
 
         Figure().savefig(picture)
-        tracker.finish(RESULTS, [picture])
+        tracker.finish(RECORD, [picture])
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -80,7 +78,8 @@ def test_an_offline_run_holds_rows_table_image_and_names(tmp_path: Path) -> None
 
 def test_groups_hold_runs_whose_scores_differ_by_their_seed_only() -> None:
     def name(**settings: Any) -> str:
-        return group_name(RESULTS | {"config": RESULTS["config"] | settings})
+        config = {**RECORD.config, **settings}
+        return group_name(msgspec.structs.replace(RECORD, config=config))
 
     assert name().startswith("custom/adapter/tiny/generated/")
     assert name() == name(seed=4, device="cuda") == name(resume="runs/x") == name(experiment="x")
@@ -98,7 +97,7 @@ def test_a_resumed_run_shows_the_rows_done_before(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     track(tmp_path / "whole")
     with WandbTracking() as tracker:
-        tracker.start(tmp_path / "resumed", RESULTS)
+        tracker.start(tmp_path / "resumed", RECORD)
     kept = ("task_index", "score/a", "score/b", "summary/stored_parameters")
     rows = [
         [{key: row.get(key) for key in kept} for row in histories(tmp_path / name)]
@@ -186,7 +185,7 @@ def test_modes_are_checked() -> None:
 
 def test_no_tracking_does_nothing(tmp_path: Path) -> None:
     with NoTracking() as tracker:
-        tracker.start(tmp_path, RESULTS)
-        tracker.row(0, RESULTS)
-        tracker.finish(RESULTS, [])
+        tracker.start(tmp_path, RECORD)
+        tracker.row(0, RECORD)
+        tracker.finish(RECORD, [])
     assert not list(tmp_path.iterdir())

@@ -4,6 +4,7 @@ import json
 import logging
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
@@ -123,6 +124,43 @@ def test_a_manifest_is_plain_json_with_its_own_digest(
     text, digest = files(tmp_path, "manifest-3.json")[0].read_text().splitlines()
     assert json.loads(text)["state"] == {"number": 3.0}
     assert len(digest) == 64
+
+
+def test_ready_json_in_the_state_is_read_as_its_values(tmp_path: Path) -> None:
+    values = {"a": [1, 2.5, None, "ü\n\"'"], "b": {}, "c": {"x": [True, -0.0, 1e-17]}, "d": []}
+    store = CheckpointStore(tmp_path)
+    state = {"results": msgspec.Raw(msgspec.json.encode(values)), "training": None}
+    digests = store.write({"shared": {"w": torch.ones(2)}}, state)
+    found = store.latest()
+    assert found is not None
+    assert (found.state, found.groups) == ({"results": values, "training": None}, digests)
+
+
+def test_the_last_manifest_is_hashed_and_not_parsed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its groups are known; one that was changed since is found, and not counted as whole."""
+    store = CheckpointStore(tmp_path)
+    store.write({"shared": {"w": torch.zeros(1)}}, {"number": 0})
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.msgspec.json, "decode", lambda text: pytest.fail("parsed"))
+        store.write({"shared": {"w": torch.ones(1)}}, {"number": 1})
+    path = tmp_path / "checkpoint/manifest-2.json"
+    path.write_bytes(path.read_bytes().replace(b'"number":1', b'"number":7'))
+    store.write({"shared": {"w": torch.full((1,), 2.0)}}, {"number": 2})
+    assert store.generations() == [1, 3]
+    assert torch.equal(store.load(store.read(1), "shared")["w"], torch.zeros(1))
+    (tmp_path / "checkpoint/manifest-3.json").write_bytes(b"{")
+    found = store.latest()
+    assert found is not None
+    assert found.state == {"number": 0}
+
+
+def test_another_writer_s_manifest_is_parsed(tmp_path: Path) -> None:
+    CheckpointStore(tmp_path).write({"shared": {"w": torch.zeros(1)}}, {"number": 0})
+    store = CheckpointStore(tmp_path)  # as after an interruption
+    store.write({"shared": {"w": torch.ones(1)}}, {"number": 1})
+    assert [store.read(number).state["number"] for number in store.generations()] == [0, 1]
 
 
 def test_nothing_is_pickled() -> None:

@@ -58,7 +58,7 @@ def encoder(finished: Path) -> Path:
 
 
 def serve_export_of(run_folder: Path) -> Any:
-    return Service(run_folder, "cpu")._parts.learner
+    return Service(run_folder, "cpu")._run.learner
 
 
 def batch() -> dict[str, np.ndarray]:

@@ -12,8 +12,9 @@ from stream.config.paths import cache_folder
 from stream.data.loading import load_task
 from stream.errors import UserError
 from stream.evaluation.evaluate import digest
+from stream.record.run_record import RunRecord
+from stream.run.load import config_on
 from stream.run.predict import Service
-from stream.run.resume import read_record, recorded_config
 from tests.run.program import run
 
 AIRLINE = "crowdflower_airline"
@@ -28,15 +29,15 @@ def served(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_tasks_own_texts_give_the_digest_of_the_matrix(served: Path) -> None:
-    results = read_record(served / "results.json")
-    config = recorded_config(results)
+    record = RunRecord.read(served)
+    config = config_on("cpu", record)
     service = Service(served, "cpu")
-    assert list(service.tasks) == results["order"]
-    for column, name in enumerate(results["order"]):
+    assert list(service.tasks) == record.order
+    for name in record.order:
         loaded = load_task(config.data, name, config.task[name], cache_folder(None))
         texts = [row if len(row) > 1 else row[0] for row in loaded.rows["test"].texts]
         logits = service.logits(name, texts)
-        assert digest(logits) == results["cells"][-1][column]["digest"]
+        assert digest(logits) == record.score_matrix.last(name).digest
 
 
 def test_answers_are_labels_with_probabilities_or_scores(served: Path) -> None:

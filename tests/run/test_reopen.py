@@ -10,9 +10,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score
 
 from stream.errors import UserError
-from stream.evaluation.evaluate import evaluate
-from stream.run.layer_ablation import majority_score, span_scores
-from stream.run.load import reopen
+from stream.run.layer_ablation import layer_range_scores, majority_score
+from stream.run.load import open_run
 from tests.run.program import run
 
 AIRLINE = "crowdflower_airline"
@@ -43,32 +42,30 @@ def edit(folder: Path, *keys: str, value: object) -> None:
 
 
 def test_a_reopened_task_gives_the_digest_of_the_last_row(kept: Path) -> None:
-    run_again = reopen(kept, ["stsb", AIRLINE], device="cpu")
-    last = run_again.results["cells"][-1]
-    for task in run_again.tasks:
-        cell = evaluate(run_again.parts.learner, task, "test", 2048, run_again.parts.device)
-        recorded = last[run_again.results["order"].index(task.name)]
-        assert (cell.digest, cell.score) == (recorded["digest"], recorded["score"])
-        assert cell.correct == recorded["correct"]
+    run_again = open_run(kept, ["stsb", AIRLINE], device="cpu")
+    for name in ("stsb", AIRLINE):
+        cell, recorded = (
+            run_again.measure(run_again.task(name)),
+            run_again.record.score_matrix.last(name),
+        )
+        assert (cell.digest, cell.score) == (recorded.digest, recorded.score)
+        assert cell.correct == recorded.correct
 
 
-def test_spans_start_from_the_run_and_end_without_adapters(kept: Path) -> None:
-    run_again = reopen(kept, [AIRLINE], device="cpu")
-    (task,) = run_again.tasks
-    scores = span_scores(run_again, task, "test")
-    index = run_again.results["order"].index(AIRLINE)
-    assert scores.full == run_again.results["matrix"][-1][index]
-    learner = run_again.parts.learner
-    layers = len(learner.model.encoder.layers())
-    assert scores.spans.shape == (layers, layers)
-    assert np.isnan(scores.spans[np.tril_indices(layers, -1)]).all()
-    assert not np.isnan(scores.spans[np.triu_indices(layers)]).any()
-    again = evaluate(learner, task, "test", 2048, run_again.parts.device)
-    assert again.score == scores.full  # the adapters are back
+def test_layer_ranges_start_from_the_run_and_end_without_adapters(kept: Path) -> None:
+    run_again = open_run(kept, [AIRLINE], device="cpu")
+    task = run_again.task(AIRLINE)
+    scores = layer_range_scores(run_again, task, "test")
+    assert scores.full == run_again.record.score_matrix.last(AIRLINE).score
+    layers = len(run_again.learner.model.encoder.layers())
+    assert scores.without.shape == (layers, layers)
+    assert np.isnan(scores.without[np.tril_indices(layers, -1)]).all()
+    assert not np.isnan(scores.without[np.triu_indices(layers)]).any()
+    assert run_again.measure(task).score == scores.full  # the adapters are back
 
 
 def test_the_majority_line_is_that_of_a_dummy_classifier(kept: Path) -> None:
-    (task,) = reopen(kept, [AIRLINE], device="cpu").tasks
+    task = open_run(kept, [AIRLINE], device="cpu").task(AIRLINE)
     train, test = task.split("train").labels, task.split("test").labels
     dummy = DummyClassifier(strategy="most_frequent").fit(train[:, None], train)
     expected = accuracy_score(test, dummy.predict(test[:, None]))
@@ -77,16 +74,16 @@ def test_the_majority_line_is_that_of_a_dummy_classifier(kept: Path) -> None:
 
 def test_what_cannot_be_reopened_is_told_in_one_line(changed: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run at"):
-        reopen(tmp_path / "nowhere", ["stsb"])
+        open_run(tmp_path / "nowhere", ["stsb"])
     with pytest.raises(UserError, match="unknown task of this run 'stbs'"):
-        reopen(changed, ["stbs"], "cpu")
+        open_run(changed, ["stbs"], "cpu")
     edit(changed, "config", "data", "seed", value=7)
     with pytest.raises(UserError, match="the data changed since the run"):
-        reopen(changed, [AIRLINE], "cpu")
+        open_run(changed, [AIRLINE], "cpu")
     edit(changed, "config", "data", "seed", value=0)
     shutil.rmtree(changed / "checkpoint")
     with pytest.raises(UserError, match="has no checkpoint"):
-        reopen(changed, [AIRLINE], "cpu")
+        open_run(changed, [AIRLINE], "cpu")
     edit(changed, "learner", value="nobody")
-    with pytest.raises(UserError, match="no record of a run with a learner"):
-        reopen(changed, [AIRLINE], "cpu")
+    with pytest.raises(UserError, match="unknown learner 'nobody'"):
+        open_run(changed, [AIRLINE], "cpu")

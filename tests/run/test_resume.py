@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stress.kill import comparable
+from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
-from tests.run.program import ENVIRONMENT, ROOT, run, run_plain, start
+from tests.run.program import ENVIRONMENT, ROOT, TINY, run, run_plain, start
 
 
 def test_killed_at_random_moments_it_ends_as_if_it_had_not(tmp_path: Path) -> None:
@@ -162,3 +163,5 @@ def test_a_finished_stream_grows_as_if_it_had_been_longer(tmp_path: Path, learne
     assert (code, err) == (0, "")
     assert run(tmp_path, *given, longer, "hydra.run.dir=whole")[0] == 0
     assert comparable(tmp_path / "grown") == comparable(tmp_path / "whole")
+    began, went_on = [*TINY, *given, "task=[stsb,cola]"], ["resume=grown", longer]
+    assert RunRecord.read(tmp_path / "grown").overrides == [*began, *went_on]

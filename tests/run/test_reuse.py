@@ -10,6 +10,7 @@ from stream.config.compose import compose_run
 from stream.errors import IsolationError
 from stream.report.progress import Display
 from stream.report.tracking import NoTracking
+from stream.run import run as run_module
 from stream.run import runner
 from tests.cli.test_command_line import results
 from tests.run.program import ROOT, TINY, run
@@ -45,13 +46,13 @@ def test_reused_cells_are_those_that_would_be_measured(tmp_path: Path, learner: 
 def test_verify_stops_where_equal_tensors_give_other_logits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured, calls = runner.evaluate, []
+    measured, calls = run_module.evaluate, []
 
     def drifting(*arguments):
         calls.append(arguments)
         return replace(measured(*arguments), digest=f"{len(calls):064}")
 
-    monkeypatch.setattr(runner, "evaluate", drifting)
+    monkeypatch.setattr(run_module, "evaluate", drifting)
     given = [*TINY, "task=[cola,stsb]", "tracking=none", "evaluation.reuse=verify"]
     config, _ = compose_run(ROOT / "conf", given)
     refused = pytest.raises(IsolationError, match="'cola' was served with the same tensors")

@@ -83,7 +83,6 @@ def test_a_flipped_bit_is_found_in_every_file(
     [
         (("cells", 1, 0, "score"), 0.9, "matrix, computed again"),
         (("cells", 1, 0, "digest"), "0" * 64, "stsb: digest, last row"),
-        (("status",), "cnmplete", "status"),
         (("metrics", "forgetting"), 0.5, "metrics, computed again"),
         (("ledger", "tasks", 1, "stored_parameters"), 5, "stored parameters"),
         (("fingerprints", "cola"), "0" * 64, "cola: fingerprint"),
@@ -104,6 +103,16 @@ def test_a_changed_record_is_found_by_what_was_changed(
     lines = " ".join(capsys.readouterr().out.split())
     assert all(word in lines for word in named.split())
     assert "DIFFERENT" in lines
+
+
+def test_a_status_that_does_not_exist_is_no_record(
+    honest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(honest, tmp_path / "copy"))
+    text = (copy / "results.json").read_text()
+    (copy / "results.json").write_text(text.replace('"complete"', '"cnmplete"', 1))
+    assert main(["verify", str(copy), "--device", "cpu"]) == 2
+    assert "$.status" in capsys.readouterr().err
 
 
 def test_changed_data_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,71 @@
+"""After a task: what is stored now, and whether what serves earlier tasks is untouched."""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+
+from stream.data.task import Task
+from stream.errors import IsolationError
+from stream.fingerprint import Fingerprinter
+from stream.run.run import Run
+
+
+class ServedFingerprints:
+    """Fingerprints of what serves the tasks of a run at one moment, each computed once.
+
+    Use a new one after anything was trained.
+    """
+
+    def __init__(self, run: Run):
+        self._run = run
+        self._fingerprinter = Fingerprinter()
+        self._known: dict[str, str] = {}
+
+    def of(self, task: Task) -> str:
+        """Return the fingerprint of what serves a task, its evaluation data and its metric."""
+        if task.name not in self._known:
+            rows = task.hashes[self._run.config.evaluation.split]
+            state = self._run.learner.served_state(task.name)
+            self._known[task.name] = self._fingerprinter.of(state, rows, task.spec.metric)
+        return self._known[task.name]
+
+
+def account(run: Run, index: int, fingerprints: ServedFingerprints) -> None:
+    """Write the ledger row of task ``index``, and note what serves each task so far.
+
+    Args:
+        run: the run.
+        index: position of the task that was just learned.
+        fingerprints: of now.
+
+    Raises:
+        IsolationError: a learner that isolates its parameters changed what serves another task.
+    """
+    learner, record, tasks = run.learner, run.record, run.tasks[: index + 1]
+    buffer = learner.buffer
+    record.ledger.add(
+        tasks[index].name,
+        learner.num_trained(tasks[index]),
+        count_stored(learner.stored_states(tasks)),
+        (buffer.examples, buffer.nbytes) if buffer is not None else (0, 0),
+    )
+    for task in tasks:
+        now = fingerprints.of(task)
+        if learner.tags.parameter_isolation and now != record.fingerprints.get(task.name, now):
+            raise IsolationError(
+                f"{learner.name} promises perfect memory, but learning "
+                f"{tasks[index].name!r} changed what serves {task.name!r}"
+            )
+        record.fingerprints[task.name] = now
+
+
+def count_stored(states: Iterable[Mapping[str, torch.Tensor]]) -> tuple[int, int]:
+    """Return (parameters, bytes) of the union of ``states``; a shared tensor counts once.
+
+    Tensors are the same where they share memory and shape, whatever their names.
+    """
+    seen = {id(tensor): tensor for state in states for tensor in state.values()}
+    unique = {(t.device, t.data_ptr(), tuple(t.shape)): t for t in seen.values()}
+    numbers = [tensor for tensor in unique.values() if tensor.is_floating_point()]
+    parameters = sum(tensor.numel() for tensor in numbers)  # places of sparse ones are bytes alone
+    return parameters, sum(tensor.numel() * tensor.element_size() for tensor in unique.values())

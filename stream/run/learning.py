@@ -1,0 +1,75 @@
+"""Learning one task of a run: probed, counted, and saved on the way."""
+
+from stream.report.progress import Display
+from stream.run.interrupt import StopRequest
+from stream.run.run import Run
+from stream.training.fit_state import FitReport, Step
+from stream.training.flops import FlopMeter, count_pass
+from stream.training.loop import fit
+from stream.training.snapshot import FitSnapshot
+
+
+def learn(
+    run: Run, index: int, position: FitSnapshot | None, display: Display, stop: StopRequest
+) -> None:
+    """Let the learner learn task ``index``, or what is left of it.
+
+    Args:
+        run: the run.
+        index: position of the task in the stream.
+        position: where an earlier attempt at the task stood; None from its start.
+        display: what a person sees.
+        stop: looked at after every step.
+
+    Raises:
+        TrainingDivergedError: a loss that is not finite.
+        Interrupted: the run was asked to stop, and is saved.
+    """
+    task = run.tasks[index]
+    display.learning(index, task)
+    meter = None if run.record.flops is None else FlopMeter(run.learner.model)
+    if position is None:
+        _look(run, index, 0, 1, display)
+
+    def on_step(step: Step) -> None:
+        display.step(step.number, step.total, step.examples)
+        _look(run, index, step.number, step.total, display)
+        _save_within_task(run, index, step, stop)
+
+    report = fit(
+        run.learner,
+        task,
+        run.config.training,
+        on_step,
+        engine=run.engine,
+        meter=meter,
+        resumed=position,
+    )
+    _note(run, index, report, 0 if meter is None else meter.total)
+
+
+def _look(run: Run, index: int, step: int, steps: int, display: Display) -> None:
+    """Probe the tasks up to ``index`` if it is time."""
+    if run.probe is not None and run.probe.is_due(step, steps):
+        display.evaluated(run.probe.look(run.learner, index, step, run.device))
+
+
+def _save_within_task(run: Run, index: int, step: Step, stop: StopRequest) -> None:
+    """Save within a task when it is time, or when the run was asked to stop."""
+    every = run.config.checkpoint.every
+    if stop.signum is not None or (every is not None and step.number % every == 0):
+        run.update_record()
+        run.checkpoints.save(run.learner, run.record.encode(), (index, step.save()))
+    stop.check(saved=run.config.checkpoint.enabled)
+
+
+def _note(run: Run, index: int, report: FitReport, spent: int) -> None:
+    """Note what learning the task took; ``spent`` operations were counted."""
+    task, training, record = run.tasks[index], run.config.training, run.record
+    if record.flops is not None:
+        # What was learned without a step (joint training's later tasks) has no pass to count.
+        size = training.batch_size
+        one_pass = count_pass(run.learner, task, size, run.device) if spent else 0
+        record.flops.add(spent, one_pass, run.learner.workload(task, training).own_passes)
+    record.losses[task.name] = report.losses
+    record.timing.learned(report.seconds, report.examples, report.steps)

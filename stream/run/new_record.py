@@ -1,0 +1,104 @@
+"""The record of a run before its first task."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
+from importlib import metadata
+
+import torch
+
+from stream.config.run import RunConfig
+from stream.data.build import data_hash
+from stream.data.prepare.leakage import Leak
+from stream.data.task import Task
+from stream.record.run_record import (
+    CORE_METRICS,
+    DataRecord,
+    FlopRecord,
+    LedgerRecord,
+    MemoryRecord,
+    ProbeRecord,
+    RunRecord,
+    TimingRecord,
+)
+from stream.run.settings import as_values
+
+_PACKAGES = ("torch", "transformers", "numpy", "scipy", "scikit-learn", "hydra-core")
+
+
+def new_record(
+    config: RunConfig,
+    data: DataRecord,
+    tasks: Sequence[Task],
+    ledger: LedgerRecord,
+    device: torch.device,
+) -> RunRecord:
+    """Return the record of a run that has not learned anything yet.
+
+    Args:
+        config: the whole configuration.
+        data: where the rows came from.
+        tasks: the stream.
+        ledger: the size of the pretrained encoder, without a row.
+        device: where it is computed.
+    """
+    names, probe = [task.name for task in tasks], config.probe
+    return RunRecord(
+        learner=config.learner.name,
+        stream=config.stream_name,
+        backbone=config.backbone.name,
+        source=config.data.source,
+        order=names,
+        titles=[task.spec.title for task in tasks],
+        metric_names=[task.spec.metric for task in tasks],
+        labels={task.name: task.spec.labels for task in tasks},
+        seed=config.seed,
+        split=config.evaluation.split,
+        device=str(device),
+        matrix=[[None] * len(names) for _ in names],
+        cells=[[None] * len(names) for _ in names],
+        metrics=dict.fromkeys(CORE_METRICS),
+        memory=MemoryRecord(promised=config.learner.tags.parameter_isolation),
+        ledger=ledger,
+        timing=TimingRecord(),
+        losses={},
+        probe=None if probe.every is None else ProbeRecord(every=probe.every, rows=probe.rows),
+        flops=FlopRecord() if config.count_flops else None,
+        fingerprints={},
+        data=data,
+        versions=versions(),
+        config=as_values(config),
+    )
+
+
+def data_record(source: str, tasks: Sequence[Task], leaks: Sequence[Leak]) -> DataRecord:
+    """Return where the rows came from, how many there are, and their hashes.
+
+    Args:
+        source: the name of the source.
+        tasks: the stream.
+        leaks: held-out texts that were found in training rows.
+    """
+    return DataRecord(
+        source=source,
+        hash=data_hash(tasks),
+        rows={t.name: {s: len(split) for s, split in t.splits.items()} for t in tasks},
+        truncated={t.name: {s: split.truncated for s, split in t.splits.items()} for t in tasks},
+        hashes={task.name: dict(task.hashes) for task in tasks},
+        accounts={t.name: {s: asdict(a) for s, a in t.accounts.items()} for t in tasks},
+        leaks=[asdict(leak) for leak in leaks],
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that scores may depend on."""
+    threads = str(torch.get_num_threads())  # sums are split among them, so bits depend on it
+    python, machine = platform.python_version(), platform.machine()
+    return {"python": python, **_installed(), "machine": machine, "threads": threads}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Return the versions of packages; looking them up takes milliseconds."""
+    return {name: metadata.version(name) for name in _PACKAGES}

@@ -1,0 +1,97 @@
+"""The run: tasks, learner, record and checkpoints of one learner on one stream."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+from stream.config.run import RunConfig
+from stream.data.task import Task
+from stream.data.text_encoder import TextEncoder
+from stream.errors import unknown
+from stream.evaluation.evaluate import evaluate
+from stream.evaluation.probe import Probe, sampled
+from stream.learners.base import Learner
+from stream.record.derived import Derivation
+from stream.record.matrix import Cell
+from stream.record.run_record import RunRecord
+from stream.run.checkpoint_manager import CheckpointManager
+from stream.training.engine import Engine, pick_engine
+
+
+@dataclass
+class Run:
+    """One learner on one stream; one that was loaded to serve has no data.
+
+    Attributes:
+        config: the whole configuration; ``config.learner`` is the learner.
+        tasks: the stream, in order.
+        learner: has begun the stream.
+        device: where it learns and predicts.
+        text_encoder: from texts to token ids.
+        record: what the run has shown so far.
+        checkpoints: what it needs to go on, on disk.
+    """
+
+    config: RunConfig
+    tasks: Sequence[Task]
+    learner: Learner
+    device: torch.device
+    text_encoder: TextEncoder
+    record: RunRecord
+    checkpoints: CheckpointManager
+
+    @property
+    def num_done(self) -> int:
+        """How many tasks were learned and scored."""
+        return self.record.score_matrix.rows_done()
+
+    @cached_property
+    def engine(self) -> Engine:
+        """How training steps are executed."""
+        training, counting = self.config.training, self.config.count_flops
+        size = training.batch_size
+        return pick_engine(training.engine, self.learner, self.device, size, counting=counting)
+
+    @cached_property
+    def probe(self) -> Probe | None:
+        """What scores tasks while one is learned, where that is wanted."""
+        if self.record.probe is None:
+            return None
+        evaluation, rows = self.config.evaluation, self.config.probe.rows
+        samples = [sampled(t, evaluation.split, rows, self.config.seed) for t in self.tasks]
+        return Probe(evaluation, samples, self.record.probe)
+
+    @cached_property
+    def _derivation(self) -> Derivation:
+        return Derivation(sum(task.split("train").nbytes for task in self.tasks))
+
+    def task(self, name: str) -> Task:
+        """Return a task of the stream.
+
+        Raises:
+            UserError: there is none of that name.
+        """
+        names = [task.name for task in self.tasks]
+        if name not in names:
+            raise unknown("task of this run", name, names)
+        return self.tasks[names.index(name)]
+
+    def measure(self, task: Task, split: str | None = None) -> Cell:
+        """Evaluate one task now.
+
+        Args:
+            task: the task.
+            split: what it is evaluated on; by default what the configuration says.
+
+        Raises:
+            TrainingDivergedError: logits that are not finite.
+        """
+        settings = self.config.evaluation
+        chosen = settings.split if split is None else split
+        return evaluate(self.learner, task, chosen, settings.batch_tokens, self.device)
+
+    def update_record(self) -> None:
+        """Bring up to date what the record derives from its cells."""
+        self._derivation.update(self.record)

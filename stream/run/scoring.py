@@ -1,0 +1,84 @@
+"""Scores of a run: the row of the matrix after each task, and those of the untrained learner."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stream.data.task import Task
+from stream.errors import IsolationError
+from stream.record.matrix import Cell
+from stream.report.progress import Display
+from stream.run.accounting import ServedFingerprints
+from stream.run.interrupt import StopRequest
+from stream.run.run import Run
+
+
+def score_untrained(
+    run: Run, tasks: Sequence[Task], display: Display, stop: StopRequest
+) -> list[float]:
+    """Return the scores of the untrained learner.
+
+    Args:
+        run: the run, nothing of which was learned or loaded yet.
+        tasks: what is scored.
+        display: what a person sees.
+        stop: looked at before each task.
+
+    Raises:
+        Interrupted: the run was asked to stop.
+    """
+    display.stage("scoring the untrained learner")
+    cells = []
+    for task in tasks:
+        stop.check(saved=run.config.checkpoint.enabled)
+        cells.append(_measured(run, task, display))
+    run.record.timing.baseline_s += sum(cell.seconds for cell in cells)
+    return [cell.score for cell in cells]
+
+
+def score_row(run: Run, index: int, fingerprints: ServedFingerprints, display: Display) -> None:
+    """Score every task learned so far; with ``evaluation.unseen`` those to come as well.
+
+    Args:
+        run: the run.
+        index: position of the task that was just learned.
+        fingerprints: of now.
+        display: what a person sees.
+
+    Raises:
+        IsolationError: a cell with an equal fingerprint was measured again and differs.
+    """
+    settings, matrix = run.config.evaluation, run.record.score_matrix
+    tasks = run.tasks if settings.unseen else run.tasks[: index + 1]
+    display.evaluating(index, len(tasks))
+    last = index == len(run.tasks) - 1
+    cells = [_cell(run, task, fingerprints, display, last=last) for task in tasks]
+    for position, cell in enumerate(cells):
+        matrix.record(index, position, cell)
+    examples = sum(len(task.split(settings.split)) for task in tasks)
+    run.record.timing.evaluated(sum(cell.seconds for cell in cells), examples)
+
+
+def _cell(
+    run: Run, task: Task, fingerprints: ServedFingerprints, display: Display, *, last: bool
+) -> Cell:
+    """Measure a task, or with ``evaluation.reuse`` take the cell of an equal fingerprint."""
+    settings, before = run.config.evaluation, run.record.fingerprints.get(task.name)
+    if settings.reuse == "off" or before is None or fingerprints.of(task) != before:
+        return _measured(run, task, display)
+    known = run.record.score_matrix.last(task.name)
+    if settings.reuse == "verify" and last:
+        measured = _measured(run, task, display)
+        if measured.digest != known.digest:
+            raise IsolationError(
+                f"{task.name!r} was served with the same tensors and gives other logits"
+            )
+        return measured
+    display.evaluated(len(task.split(settings.split)))
+    return replace(known, state="reused", seconds=0.0)
+
+
+def _measured(run: Run, task: Task, display: Display) -> Cell:
+    """Evaluate one task for real, and show it."""
+    cell = run.measure(task)
+    display.evaluated(len(task.split(run.config.evaluation.split)))
+    return cell
