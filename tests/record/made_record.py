@@ -7,6 +7,7 @@ import numpy as np
 
 from stream.record.matrix import Cell
 from stream.record.run_record import (
+    CORE_METRICS,
     DataRecord,
     LedgerRecord,
     MemoryRecord,
@@ -41,7 +42,7 @@ def made_record(num_tasks: int = 3, num_done: int = 0, **changes: Any) -> RunRec
         device="cpu",
         matrix=[[None] * num_tasks for _ in names],
         cells=[[None] * num_tasks for _ in names],
-        metrics={},
+        metrics=dict.fromkeys(CORE_METRICS),
         memory=MemoryRecord(promised=False),
         ledger=LedgerRecord(base_parameters=1000, encoder_layer_parameters=500),
         timing=TimingRecord(),

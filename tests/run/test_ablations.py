@@ -143,7 +143,7 @@ def test_the_default_keeps_its_names_and_draws() -> None:
     """Weights of earlier runs are those of today: one generator, down before up, place by place."""
     task = made_task("a")
     run = Stream(Adapter(size=3), [task])
-    values = run.learner.first_values(task)
+    values = run.learner.initial_values(task.name)
     names = [n for n in values if ".adapter." in n]
     generator = torch_generator(0, "adapter", "a")
     for index in range(0, len(names), 4):

@@ -78,7 +78,7 @@ def test_it_serves_the_logits_of_the_run(finished: Path, exported: Path) -> None
     service = Service(exported, "cpu")
     assert list(service.tasks) == [TASK]
     assert service.logits(TASK, TEXTS).tobytes() == expected.tobytes()
-    owned = serve_export_of(finished).owned_state(TASK)
+    owned = serve_export_of(finished).task_state(TASK)
     size = (exported / "task.safetensors").stat().st_size
     own_bytes = sum(t.numel() * t.element_size() for t in owned.values())
     assert size < 1.2 * own_bytes
