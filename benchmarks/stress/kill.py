@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import run_stream
 from benchmarks.warm import forked
 from stream.learners import LEARNERS
 from stream.run.checkpoint import CheckpointStore
@@ -183,8 +184,12 @@ class Killing:
         else:  # killed before the first record: there is nothing to go on from
             arguments = (*self._settings, f"hydra.run.dir={folder}")
         self.outcome.resumed += begun
-        child = forked(arguments, self._root, self._log, self._log, prepare)
-        return ended(child, seconds)
+
+        def program() -> None:
+            prepare()
+            run_stream.main(arguments)
+
+        return ended(forked(program, self._root, self._log, self._log), seconds)
 
     def _next_stage(self) -> str:
         """Return where to die next: every stage once, in random order, and then again."""
