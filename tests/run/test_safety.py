@@ -10,8 +10,7 @@ import pytest
 from stream.errors import UserError
 from stream.run.checkpoint import CheckpointStore
 from stream.run.predict import Prediction, _as_text
-from tests.run.program import PROGRAM, ROOT, TINY, run
-from tests.run.test_faults import shell
+from tests.run.program import ROOT, TINY, Started, run
 
 SECRET = "sekret0123456789sekret0123456789sekret01"
 HOSTILE = ("../out", "/tmp/out", "a/b", "..", ".hidden", "a b", "\u202eevil", "$(id)", "")
@@ -20,13 +19,14 @@ HOSTILE = ("../out", "/tmp/out", "a/b", "..", ".hidden", "a b", "\u202eevil", "$
 def test_no_secret_is_written(tmp_path: Path) -> None:
     secrets = {"WANDB_API_KEY": SECRET, "HF_TOKEN": f"hf_{SECRET}", "OTHER_PASSWORD": SECRET}
     given = ("task=[cola]", "tracking=wandb", "hydra.run.dir=run")
-    done = shell(tmp_path, '"$@"', *PROGRAM, *TINY, *given, **secrets)
-    assert (done.returncode, done.stderr) == (0, "")
+    started = Started(tmp_path, "run_stream", *TINY, *given, environment=secrets)
+    code, out, err = started.result()
+    assert (code, err) == (0, "")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 10
     assert any(b"adapter" in path.read_bytes() for path in files)  # the search finds something
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
-    assert SECRET not in done.stdout
+    assert SECRET not in out
 
 
 @pytest.mark.parametrize("name", HOSTILE)
