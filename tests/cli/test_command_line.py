@@ -12,6 +12,8 @@ import pytest
 from stream import metrics
 from tests.run.program import run, run_alone, start
 
+pytestmark = pytest.mark.slow
+
 
 def results(folder: Path) -> dict[str, Any]:
     (path,) = folder.rglob("results.json")
