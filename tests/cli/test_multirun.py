@@ -14,6 +14,8 @@ import pytest
 
 from tests.run.program import run, run_alone, start
 
+pytestmark = pytest.mark.slow
+
 SWEEP = ("-m", "sweep=s")
 PLUGINS = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}
 
@@ -98,10 +100,12 @@ def test_two_sweeps_of_the_same_second_get_two_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("launcher", PLUGINS)
 def test_jobs_in_other_processes(tmp_path: Path, launcher: str) -> None:
+    """With joblib in a process of its own, as `python run_stream.py` hands its jobs on."""
     if find_spec(f"hydra_plugins.{PLUGINS[launcher]}") is None:
         pytest.skip(f"{PLUGINS[launcher]} is not installed")
     given = ("task=[stsb]", "learner.lr=1e-3,1e30", f"hydra/launcher={launcher}")
-    code, out, _ = run_alone(tmp_path, *SWEEP, *given)
+    program = run_alone if launcher == "joblib" else run
+    code, out, _ = program(tmp_path, *SWEEP, *given)
     assert code == 1
     assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 1 failed" in out
     assert state(tmp_path) == {"0-adapter-s0": "complete", "1-adapter-s0": "partial"}
