@@ -228,6 +228,7 @@ def hub_file(rows: list[dict]) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.slow
 def test_the_hubs_own_form_is_read_with_titles_apart(tmp_path: Path) -> None:
     readme = """---
 configs:
