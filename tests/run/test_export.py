@@ -19,6 +19,8 @@ from stream.run.export import export_task, main, serve_export
 from stream.run.predict import Service
 from tests.run.program import ROOT, Started, run, run_module
 
+pytestmark = pytest.mark.slow
+
 TASK = "crowdflower_airline"
 TEXTS = ["the first text", "another one that is longer than the first", "third"]
 ADAPTERS = sys.executable if importlib.util.find_spec("adapters") else os.getenv("ADAPTERS_PYTHON")
