@@ -13,6 +13,8 @@ import pytest
 from benchmarks.stress.kill import comparable
 from tests.run.program import ENVIRONMENT, PROGRAM, TINY, Started, run, start
 
+pytestmark = pytest.mark.slow
+
 GIVEN = ("task=[stsb,cola]", "checkpoint.every=2", "probe.every=4", "hydra.run.dir=run")
 MOUNTS = ("unshare", "--map-root-user", "--mount", "sh")
 can_mount = subprocess.run(
