@@ -15,6 +15,8 @@ from stream.run.predict import Service, main
 from stream.run.resume import read_record, recorded_config
 from tests.run.program import run
 
+pytestmark = pytest.mark.slow
+
 AIRLINE = "crowdflower_airline"
 
 
