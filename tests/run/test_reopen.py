@@ -15,6 +15,8 @@ from stream.run.layer_ablation import majority_score, span_scores
 from stream.run.load import reopen
 from tests.run.program import run
 
+pytestmark = pytest.mark.slow
+
 AIRLINE = "crowdflower_airline"
 
 
