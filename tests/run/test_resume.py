@@ -1,9 +1,6 @@
 """Going on with a run: equal to an unbroken one, and only with what cannot change results."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,25 +8,18 @@ import pytest
 
 from benchmarks.stress.kill import comparable
 from stream.run.checkpoint import CheckpointStore
-from tests.run.program import ENVIRONMENT, ROOT, run, run_plain, start
+from tests.run.program import ROOT, Started, run, run_plain, start
+
+pytestmark = pytest.mark.slow
 
 
 def test_killed_at_random_moments_it_ends_as_if_it_had_not(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.stress.kill",
-        "--kills",
-        "3",
-        "--learners",
-        "replay",
-    ]
-    environment = {**ENVIRONMENT, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "equal" in done.stdout
+    given = ("--kills", "3", "--learners", "replay")
+    environment = {"TMPDIR": str(tmp_path)}
+    started = Started(ROOT, "benchmarks.stress.kill", *given, environment=environment)
+    code, out, err = started.result()
+    assert (code, err) == (0, "")
+    assert "equal" in out
 
 
 @pytest.fixture(scope="module")
@@ -143,8 +133,7 @@ def test_two_processes_cannot_write_to_one_folder(tmp_path: Path) -> None:
     try:
         code, _, err = run_plain(tmp_path, "resume=run")
     finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.kill()
     assert code == 2
     assert "another process is writing to" in err
     assert err.count("\n") == 1
