@@ -14,6 +14,8 @@ from stream.run import runner
 from tests.cli.test_command_line import results
 from tests.run.program import ROOT, TINY, run
 
+pytestmark = pytest.mark.slow
+
 
 def states(folder: Path) -> list[list[str]]:
     return [[cell["state"] for cell in row if cell] for row in results(folder)["cells"]]
