@@ -16,6 +16,7 @@ SECRET = "sekret0123456789sekret0123456789sekret01"
 HOSTILE = ("../out", "/tmp/out", "a/b", "..", ".hidden", "a b", "\u202eevil", "$(id)", "")
 
 
+@pytest.mark.slow
 def test_no_secret_is_written(tmp_path: Path) -> None:
     secrets = {"WANDB_API_KEY": SECRET, "HF_TOKEN": f"hf_{SECRET}", "OTHER_PASSWORD": SECRET}
     given = ("task=[cola]", "tracking=wandb", "hydra.run.dir=run")
@@ -29,6 +30,7 @@ def test_no_secret_is_written(tmp_path: Path) -> None:
     assert SECRET not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_task_name_cannot_leave_its_place(tmp_path: Path, name: str) -> None:
     (tmp_path / "my/task").mkdir(parents=True)
@@ -42,6 +44,7 @@ def test_a_task_name_cannot_leave_its_place(tmp_path: Path, name: str) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE[:-1])
 def test_a_sweep_name_cannot_leave_its_place(tmp_path: Path, name: str) -> None:
     code, _, err = run(tmp_path, "-m", f"sweep='{name}'", "task=[cola]")
