@@ -3,6 +3,7 @@
 import os
 import tempfile
 
+os.environ["OMP_NUM_THREADS"] = "1"  # tests run in several processes
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "offline"
 os.environ["WANDB_SILENT"] = "true"
@@ -31,7 +32,6 @@ from stream.report.tracking import TRACKERS
 from stream.seeding import numpy_generator
 from stream.training.loop import fit
 
-torch.set_num_threads(1)  # tests run in several processes
 CPU = torch.device("cpu")
 VOCABULARY = 60
 TINY = {
@@ -117,6 +117,14 @@ class Stream:
         return {
             t.name: c.digest for t, c in zip(self.tasks, self.matrix.cells[-1], strict=True) if c
         }
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests of one file share runs of the program, so one process gets them all."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 @pytest.fixture(scope="session", autouse=True)
