@@ -29,7 +29,8 @@ from stream.learners import LEARNERS
 from stream.run.checkpoint import CheckpointStore
 
 ROOT = Path(__file__).parent.parent.parent
-SMALL = ("experiment=smoke", "device=cpu", "task=[stsb,cola,crowdflower_airline]")
+TASKS = "task=[stsb,cola,crowdflower_airline]"
+SMALL = ("experiment=smoke", "device=cpu", TASKS)
 SMALL += ("training.epochs=3", "checkpoint.every=2", "probe.every=4", "count_flops=true")
 CASES = {name: (f"learner={name}",) for name in LEARNERS}
 CASES["joint_prefix"] = ("learner=joint", "learner.prefix=true")
@@ -180,7 +181,10 @@ class Killing:
         """Start a run or go on with it; return its exit code."""
         begun = (folder / "results.json").exists()
         if begun:
-            arguments: Sequence[str] = (f"resume={folder}",)
+            arguments: Sequence[str] = (
+                f"resume={folder}",
+                TASKS,
+            )  # without them, all of the paper are composed
         else:  # killed before the first record: there is nothing to go on from
             arguments = (*self._settings, f"hydra.run.dir={folder}")
         self.outcome.resumed += begun
