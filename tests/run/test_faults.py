@@ -74,7 +74,7 @@ def test_a_full_disk_is_one_line_and_with_room_again_the_run_goes_on(
     assert err.count("\n") == 1
     call("mount -o remount,size=64m disk; cp -r disk before")
     if (record := tmp_path / "before/run/results.json").exists() and record.stat().st_size:
-        code, _, err = program("resume=run")
+        code, _, err = program("resume=run", GIVEN[0])
     else:
         call("rm -rf disk/run")
         code, _, err = program(*TINY, *GIVEN)
