@@ -13,6 +13,9 @@ from tests.run.program import ROOT, Started, run, run_plain, start
 pytestmark = pytest.mark.slow
 
 
+TWO = "task=[stsb,cola]"  # given again, so that not every task of the paper is composed
+
+
 def test_killed_at_random_moments_it_ends_as_if_it_had_not(tmp_path: Path) -> None:
     given = ("--kills", "3", "--learners", "replay")
     environment = {"TMPDIR": str(tmp_path)}
@@ -48,8 +51,8 @@ def test_sigterm_saves_and_exits_143(stopped: tuple[Path, int, str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("seed=3",), "seed was 0, now 3 "),
-        (("learner=finetune",), "learner.name was adapter, now finetune"),
+        ((TWO, "seed=3"), "seed was 0, now 3 "),
+        ((TWO, "learner=finetune"), "learner.name was adapter, now finetune"),
         (("task=[cola,stsb]",), "the tasks of a run can only be extended"),
         (("resume=nowhere",), "no run at nowhere"),
     ],
@@ -131,7 +134,7 @@ def test_two_processes_cannot_write_to_one_folder(tmp_path: Path) -> None:
     while not (tmp_path / "run/checkpoint").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     try:
-        code, _, err = run_plain(tmp_path, "resume=run")
+        code, _, err = run_plain(tmp_path, "resume=run", "task=[stsb]")
     finally:
         process.kill()
     assert code == 2
@@ -139,7 +142,7 @@ def test_two_processes_cannot_write_to_one_folder(tmp_path: Path) -> None:
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("learner", ["adapter", "finetune", "replay"])
+@pytest.mark.parametrize("learner", ["adapter", "replay"])
 def test_a_finished_stream_grows_as_if_it_had_been_longer(tmp_path: Path, learner: str) -> None:
     given = (f"learner={learner}", "probe.every=4")
     assert run(tmp_path, *given, "task=[stsb,cola]", "hydra.run.dir=grown")[0] == 0
