@@ -5,7 +5,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+# A file's tests share runs of the program, so one process gets the whole file.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: run test test-fast check figures lock clean
 

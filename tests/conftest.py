@@ -119,14 +119,6 @@ class Stream:
         }
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests of one file share runs of the program, so one process gets them all."""
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _store() -> None:
     """What `run_stream.main` registers before it composes."""
