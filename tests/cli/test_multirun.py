@@ -140,10 +140,9 @@ def test_a_killed_process_of_a_sweep_is_one_line(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode == 1
     assert "Traceback" not in err
-    assert err.splitlines()[-1] == (
-        "error: a process of the sweep was killed (was there memory enough?); "
-        "the next start goes on from here"
-    )
+    (told,) = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert "a process of the sweep was killed" in told
+    assert "the next start goes on from here" in told
 
 
 def test_an_unexpected_error_leaves_its_traceback_in_the_log(tmp_path: Path) -> None:
