@@ -134,7 +134,7 @@ def test_two_processes_cannot_write_to_one_folder(tmp_path: Path) -> None:
     while not (tmp_path / "run/checkpoint").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     try:
-        code, _, err = run_plain(tmp_path, "resume=run", "task=[stsb]")
+        code, _, err = run_plain(tmp_path, "resume=run")
     finally:
         process.kill()
     assert code == 2
@@ -145,8 +145,8 @@ def test_two_processes_cannot_write_to_one_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("learner", ["adapter", "replay"])
 def test_a_finished_stream_grows_as_if_it_had_been_longer(tmp_path: Path, learner: str) -> None:
     given = (f"learner={learner}", "probe.every=4")
-    assert run(tmp_path, *given, "task=[stsb,cola]", "hydra.run.dir=grown")[0] == 0
-    code, _, err = run_plain(tmp_path, "resume=grown")
+    assert run(tmp_path, *given, TWO, "hydra.run.dir=grown")[0] == 0
+    code, _, err = run_plain(tmp_path, "resume=grown", TWO)
     assert code == 2
     assert "is complete; it can only go on with more tasks" in err
     longer = "task=[stsb,cola,crowdflower_airline]"
