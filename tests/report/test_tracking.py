@@ -93,6 +93,7 @@ def histories(folder: Path) -> list[dict[str, float]]:
     return [row for row in rows if "task_index" in row]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_shows_the_rows_done_before(tmp_path: Path) -> None:
     for name in ("whole", "resumed"):
         (tmp_path / name).mkdir()
@@ -117,6 +118,7 @@ def test_undefined_values_are_left_out(tmp_path: Path) -> None:
     assert not any("summary/forgetting" in line or "NaN" in line for line in history)
 
 
+@pytest.mark.slow
 def test_runs_are_separate_also_when_one_fails(tmp_path: Path) -> None:
     for name, fail in (("1", False), ("2", True), ("3", False)):
         (tmp_path / name).mkdir()
@@ -145,6 +147,7 @@ def test_a_broken_wandb_is_switched_off_with_one_warning(
     assert warnings == ["W&B is switched off for this run: no server"]
 
 
+@pytest.mark.slow
 def test_an_unreachable_server_leaves_an_offline_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
