@@ -22,6 +22,7 @@ def sweeps(name: str) -> list[list[str]]:
     return [[f"{k}={v[i % len(v)]}" for k, v in values.items()] for i in range(most)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_composes_and_says_its_name(name: str) -> None:
     config, _ = compose_run(CONF, [f"experiment={name}"])
