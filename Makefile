@@ -1,17 +1,23 @@
-# Two commands for a fresh machine with Python 3.11 or newer, make and a package index:
-#   make run    environment, dependencies, then the adapter learner over the generated stream
-#   make test   environment, dependencies, every test
+# Commands for a fresh machine with Python 3.11 or newer, make and a package index:
+#   make run        environment, dependencies, then the adapter learner over the generated stream
+#   make test       environment, dependencies, every test: what README.md promises
+#   make test-fast  the tests of every package that start no whole program; between commits
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A file's tests share runs of the program, so one process gets the whole file.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: run test check figures lock clean
+.PHONY: run test test-fast check figures lock clean
 
 run: $(VENV)/.run
 	$(BIN)/python run_stream.py learner=adapter
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+	$(PYTEST)
+
+test-fast: $(VENV)/.dev
+	$(PYTEST) -m "not slow"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

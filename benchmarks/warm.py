@@ -7,7 +7,7 @@ once, and no run sees anything of another.
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # bits depend on it, so all runs need the same
@@ -19,25 +19,25 @@ import transformers
 import run_stream
 
 # Transformers imports a class when it is first asked for; here once, instead of in every copy.
-IMPORTED = (matplotlib.figure, transformers.BertModel, transformers.AutoModel)
+IMPORTED = (matplotlib.figure, transformers.BertModel, transformers.AutoModel, run_stream)
 CRASHED = 70
 
 
 def forked(
-    arguments: Sequence[str],
+    program: Callable[[], object],
     folder: Path,
     out: Path,
     err: Path,
-    prepare: Callable[[], None] = lambda: None,
+    given: Path = Path(os.devnull),
 ) -> int:
-    """Start the program in a copy of this process; return its process id.
+    """Start a program in a copy of this process; return its process id.
 
     Args:
-        arguments: its command line.
+        program: what the copy calls; it may end with ``SystemExit``.
         folder: where it runs.
         out: the file behind which its output goes.
         err: the same for its error output.
-        prepare: called in the copy before the program.
+        given: the file that is its standard input.
     """
     sys.stdout.flush()
     child = os.fork()
@@ -45,14 +45,15 @@ def forked(
         return child
     code = CRASHED
     try:
+        os.dup2(os.open(given, os.O_RDONLY), 0)
+        sys.stdin = os.fdopen(0, closefd=False)
         for number, path in ((1, out), (2, err)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), number)
         os.chdir(folder)
-        prepare()
-        run_stream.main(arguments)
+        program()
         code = 0
     except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else CRASHED
+        code = error.code if isinstance(error.code, int) else CRASHED * (error.code is not None)
     except BaseException:  # noqa: BLE001 - told to the parent by the exit code
         traceback.print_exc()
     finally:

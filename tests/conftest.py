@@ -3,6 +3,7 @@
 import os
 import tempfile
 
+os.environ["OMP_NUM_THREADS"] = "1"  # tests run in several processes
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "offline"
 os.environ["WANDB_SILENT"] = "true"
@@ -31,7 +32,6 @@ from stream.report.tracking import TRACKERS
 from stream.seeding import numpy_generator
 from stream.training.loop import fit
 
-torch.set_num_threads(1)  # tests run in several processes
 CPU = torch.device("cpu")
 VOCABULARY = 60
 TINY = {

@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+import run_stream
 from benchmarks import ROOT
 from benchmarks.warm import forked
 from stream.learners import LEARNERS
@@ -33,7 +34,8 @@ from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
 from stream.run_folder import FILE_NAME
 
-SMALL = ("experiment=smoke", "device=cpu", "task=[stsb,cola,crowdflower_airline]")
+TASKS = "task=[stsb,cola,crowdflower_airline]"
+SMALL = ("experiment=smoke", "device=cpu", TASKS)
 SMALL += ("training.epochs=3", "checkpoint.every=2", "probe.every=4", "count_flops=true")
 CASES = {name: (f"learner={name}",) for name in LEARNERS}
 CASES["joint_prefix"] = ("learner=joint", "learner.prefix=true")
@@ -198,12 +200,19 @@ class Killing:
         """
         begun = (folder / FILE_NAME).exists()
         if begun:
-            arguments: Sequence[str] = (f"resume={folder}",)
+            arguments: Sequence[str] = (
+                f"resume={folder}",
+                TASKS,
+            )  # without them, all of the paper are composed
         else:  # killed before the first record: there is nothing to go on from
             arguments = (*self._settings, f"hydra.run.dir={folder}")
         self.outcome.resumed += begun
-        child = forked(arguments, self._root, self._log, self._log, prepare)
-        return ended(child, seconds)
+
+        def program() -> None:
+            prepare()
+            run_stream.main(arguments)
+
+        return ended(forked(program, self._root, self._log, self._log), seconds)
 
     def _next_stage(self) -> str:
         """Return where to die next: every stage once, in random order, and then again."""

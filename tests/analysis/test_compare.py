@@ -119,7 +119,7 @@ def test_empty_and_missing_folders_exit_with_2_and_one_line_each(
     assert output.err.splitlines() == [
         f"analysis: {tmp_path / 'empty'}: no results.json in or below it",
         f"analysis: {tmp_path / 'missing'}: no such folder",
-        "analysis: no usable run",
+        "error: no usable run",
     ]
 
 
@@ -443,4 +443,4 @@ def test_a_command_without_a_list_of_runs_ends_in_one_line_and_2(
 ) -> None:
     folder = write(tmp_path / "run", record_of())
     assert main([name, str(folder), "tasks=cola"]) == 2
-    assert capsys.readouterr().err == "analysis: expected task=NAME, got 'tasks=cola'\n"
+    assert capsys.readouterr().err == "error: expected task=NAME, got 'tasks=cola'\n"

@@ -437,7 +437,7 @@ def test_figures_names_what_it_cannot_draw(
         (["--x", "learner.lr"], "learner.lr has one value in all runs"),
     ):
         assert main(["figures", str(one), "--out", "o", *options]) == 2
-        assert capsys.readouterr().err.splitlines()[-1].startswith(f"analysis: {reason}")
+        assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {reason}")
 
 
 @pytest.mark.usefixtures("unsaved")

@@ -14,8 +14,17 @@ import pytest
 
 from tests.run.program import run, run_alone, start
 
+pytestmark = pytest.mark.slow
+
 SWEEP = ("-m", "sweep=s")
-PLUGINS = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}
+LONG = ("training.epochs=2000", "checkpoint.every=2")
+DIVERGING = ("learner=finetune", "task=[cola]")
+
+
+def needs(launcher: str) -> pytest.MarkDecorator:
+    plugin = f"hydra_{launcher}_launcher"
+    missing = find_spec(f"hydra_plugins.{plugin}") is None
+    return pytest.mark.skipif(missing, reason=f"{plugin} is not installed")
 
 
 def state(folder: Path) -> dict[str, str]:
@@ -47,7 +56,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str
     """Three jobs, of which the second fails; each with its W&B run."""
     folder = tmp_path_factory.mktemp("swept")
     values = "learner.lr=1e-3,1e30,2e-3"
-    return folder, *run(folder, *SWEEP, "learner=finetune", values, "tracking=wandb")
+    return folder, *run(folder, *SWEEP, *DIVERGING, values, "tracking=wandb")
 
 
 def test_a_failed_job_stops_no_other_and_is_named_at_the_end(swept) -> None:
@@ -74,14 +83,14 @@ def test_a_second_start_skips_finished_jobs_and_keeps_unfinished_ones_aside(swep
     folder = swept[0]
     finished = folder / "runs/sweeps/s/0-finetune-s0/results.json"
     before = finished.read_bytes()
-    code, out, _ = run(folder, *SWEEP, "learner=finetune", "learner.lr=1e-3,1e30,2e-3")
+    code, out, _ = run(folder, *SWEEP, *DIVERGING, "learner.lr=1e-3,1e30,2e-3")
     assert code == 1
     assert "sweep in runs/sweeps/s: 0 finished, 2 skipped, 1 failed" in out
     assert finished.read_bytes() == before
     aside = folder / "runs/sweeps/s/unfinished/1-finetune-s0-1"
     assert (aside / "unfinished-results.json").is_file()
     assert (aside / "run.log").is_file()
-    code, out, _ = run(folder, *SWEEP, "learner=finetune", "learner.lr=1e-3,3e-3")
+    code, out, _ = run(folder, *SWEEP, *DIVERGING, "learner.lr=1e-3,3e-3")
     assert code == 1
     assert "learner.lr was 1e+30, now 0.003" in out
     assert finished.read_bytes() == before
@@ -96,21 +105,28 @@ def test_two_sweeps_of_the_same_second_get_two_folders(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("runs/*/*-sweep-*/0-adapter-s1/results.json"))) == 2
 
 
-@pytest.mark.parametrize("launcher", PLUGINS)
-def test_jobs_in_other_processes(tmp_path: Path, launcher: str) -> None:
-    if find_spec(f"hydra_plugins.{PLUGINS[launcher]}") is None:
-        pytest.skip(f"{PLUGINS[launcher]} is not installed")
-    given = ("task=[stsb]", "learner.lr=1e-3,1e30", f"hydra/launcher={launcher}")
+@needs("joblib")
+def test_jobs_in_other_processes(tmp_path: Path) -> None:
+    """From a process of its own, as `python run_stream.py` hands its jobs on."""
+    given = ("task=[stsb]", "learner.lr=1e-3,1e30", "hydra/launcher=joblib")
     code, out, _ = run_alone(tmp_path, *SWEEP, *given)
     assert code == 1
     assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 1 failed" in out
     assert state(tmp_path) == {"0-adapter-s0": "complete", "1-adapter-s0": "partial"}
 
 
+@needs("submitit")
+def test_a_job_that_submitit_starts(tmp_path: Path) -> None:
+    given = ("task=[stsb]", "learner.lr=1e30", "hydra/launcher=submitit_local")
+    code, out, _ = run(tmp_path, *SWEEP, *given)
+    assert code == 1
+    assert "sweep in runs/sweeps/s: 0 finished, 0 skipped, 1 failed" in out
+    assert state(tmp_path) == {"0-adapter-s0": "partial"}
+
+
+@needs("joblib")
 def test_a_killed_process_of_a_sweep_is_one_line(tmp_path: Path) -> None:
-    if find_spec("hydra_plugins.hydra_joblib_launcher") is None:
-        pytest.skip("hydra_joblib_launcher is not installed")
-    given = ("task=[stsb]", "seed=1,2", "training.epochs=2000", "hydra/launcher=joblib")
+    given = ("task=[stsb]", "seed=1,2", *LONG, "hydra/launcher=joblib")
     process = start(tmp_path, *SWEEP, *given)
     try:
         begun = tmp_path / "runs/sweeps/s/0-adapter-s1/checkpoint"
@@ -124,10 +140,9 @@ def test_a_killed_process_of_a_sweep_is_one_line(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode == 1
     assert "Traceback" not in err
-    assert err.splitlines()[-1] == (
-        "error: a process of the sweep was killed (was there memory enough?); "
-        "the next start goes on from here"
-    )
+    (told,) = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert "a process of the sweep was killed" in told
+    assert "the next start goes on from here" in told
 
 
 def test_an_unexpected_error_leaves_its_traceback_in_the_log(tmp_path: Path) -> None:
@@ -141,7 +156,7 @@ def test_an_unexpected_error_leaves_its_traceback_in_the_log(tmp_path: Path) -> 
 
 
 def test_ctrl_c_ends_the_whole_sweep(tmp_path: Path) -> None:
-    process = start(tmp_path, *SWEEP, "seed=1,2,3", "training.epochs=2000", "task=[stsb]")
+    process = start(tmp_path, *SWEEP, "seed=1,2,3", *LONG, "task=[stsb]")
     begun = tmp_path / "runs/sweeps/s/0-adapter-s1/checkpoint"
     deadline = time.monotonic() + 120
     while not begun.exists() and time.monotonic() < deadline:

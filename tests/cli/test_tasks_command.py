@@ -2,16 +2,13 @@
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from stream.cli.main import main
+from tests.run.program import run_module
 
-ROOT = Path(__file__).parent.parent.parent
 TINY = ["backbone=tiny", "device=cpu", "tracking=none", "training.min_steps=4"]
 
 
@@ -30,32 +27,23 @@ def reviews(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_from_a_file_to_a_stream_in_three_commands(reviews: Path, tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    def call(module: str, *arguments: str) -> str:
+        code, out, err = run_module(tmp_path, module, *arguments)
+        assert (code, err.count("Traceback")) == (0, 0), err
+        return out
 
-    def call(*command: str) -> str:
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-        assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
-        return done.stdout
-
-    report = call("-m", "stream.tasks", "inspect", "reviews.csv")
+    report = call("stream.tasks", "inspect", "reviews.csv")
     assert "cp1252" in report
     assert "semicolon" in report
     assert "1 rows have nothing in 'verdict'" in report
     files = ["data=files", "data.root=."]
-    shown = call("-m", "stream.tasks", "show", "reviews", *files, "--config-dir", "my-tasks")
+    shown = call("stream.tasks", "show", "reviews", *files, "--config-dir", "my-tasks")
     assert "1 no_text (line 202)" in shown
     assert "1 no_label (line 203)" in shown
     own = ["--config-dir", "my-tasks", "task=[reviews]"]
-    call(str(ROOT / "run_stream.py"), *own, *files, *TINY, "hydra.run.dir=out")
+    call("run_stream", *own, *files, *TINY, "hydra.run.dir=out")
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert found["status"] == "complete"
     assert found["labels"] == {"reviews": ["bad", "good"]}

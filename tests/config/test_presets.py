@@ -13,19 +13,23 @@ EXPERIMENTS = sorted(path.stem for path in CONF.glob("experiment/*.yaml"))
 LEARNER_PRESETS = sorted(path.stem for path in CONF.glob("learner/*.yaml"))
 
 
-def sweeps(name: str) -> list[str]:
-    """One override for each value that a preset sweeps."""
+def sweeps(name: str) -> list[list[str]]:
+    """Combinations of what a preset sweeps in which every value of every setting occurs."""
     loaded = OmegaConf.load(CONF / "experiment" / f"{name}.yaml")
     params = OmegaConf.select(loaded, "hydra.sweeper.params") or {}
-    return [f"{k}={v.strip()}" for k, values in params.items() for v in str(values).split(",")]
+    values = {k: [v.strip() for v in str(text).split(",")] for k, text in params.items()}
+    most = max(map(len, values.values()), default=0)
+    return [[f"{k}={v[i % len(v)]}" for k, v in values.items()] for i in range(most)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_composes_and_says_its_name(name: str) -> None:
     config, _ = compose_run(CONF, [f"experiment={name}"])
     assert config.experiment == name
-    for override in sweeps(name):
-        compose_run(CONF, [f"experiment={name}", "task=[cola]", override])
+    assert config.task
+    for overrides in sweeps(name):
+        compose_run(CONF, [f"experiment={name}", "task=[cola]", *overrides])
 
 
 @pytest.mark.parametrize("name", LEARNER_PRESETS)

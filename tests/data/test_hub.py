@@ -25,6 +25,8 @@ from stream.data.sources.hub_record import (
 from stream.errors import UserError
 from tests.data.hub_server import Hub, serve
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import json, logging, socket, sys, time
 from pathlib import Path

@@ -228,6 +228,7 @@ def hub_file(rows: list[dict]) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.slow
 def test_the_hubs_own_form_is_read_with_titles_apart(tmp_path: Path) -> None:
     readme = """---
 configs:
@@ -320,6 +321,6 @@ def test_what_a_span_task_cannot_have_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no questions and answers are generated"):
         load_task(GeneratedData(), "squad", spec(), tmp_path)
     with pytest.raises(UserError, match=r"majority cannot learn where answers stand: \['s'\]"):
-        Majority().begin_stream(
+        Majority().attach(
             TaskModel(tiny_encoder(), 0), tasks=[Task("s", spec(), {}, {})], seed=0, pad_id=0
         )

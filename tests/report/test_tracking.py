@@ -27,8 +27,8 @@ def made(num_done: int) -> RunRecord:
     record.order, record.ledger.base_parameters = ["a", "b"], 10
     for after, (scores, stored) in enumerate([([0.5], 10), ([0.5, 0.75], 15)][:num_done]):
         for on, score in enumerate(scores):
-            record.scores.record(after, on, Cell(score, "digest", "measured", 0.1))
-        record.matrix = record.scores.scores_or_none()
+            record.score_matrix.record(after, on, Cell(score, "digest", "measured", 0.1))
+        record.matrix = record.score_matrix.scores_or_none()
         record.ledger.add(record.order[after], 5, (stored, 4 * stored), (0, 0))
     record.metrics = {"average_score": 0.625, "forgetting": None}
     return record
@@ -92,6 +92,7 @@ def histories(folder: Path) -> list[dict[str, float]]:
     return [row for row in rows if "task_index" in row]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_shows_the_rows_done_before(tmp_path: Path) -> None:
     for name in ("whole", "resumed"):
         (tmp_path / name).mkdir()
@@ -116,6 +117,7 @@ def test_undefined_values_are_left_out(tmp_path: Path) -> None:
     assert not any("summary/forgetting" in line or "NaN" in line for line in history)
 
 
+@pytest.mark.slow
 def test_runs_are_separate_also_when_one_fails(tmp_path: Path) -> None:
     for name, fail in (("1", False), ("2", True), ("3", False)):
         (tmp_path / name).mkdir()
@@ -144,6 +146,7 @@ def test_a_broken_wandb_is_switched_off_with_one_warning(
     assert warnings == ["W&B is switched off for this run: no server"]
 
 
+@pytest.mark.slow
 def test_an_unreachable_server_leaves_an_offline_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

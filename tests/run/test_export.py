@@ -18,7 +18,9 @@ from stream.cli.main import main
 from stream.errors import UserError
 from stream.run.export import export_task, serve_export
 from stream.run.predict import Service
-from tests.run.program import ROOT, run
+from tests.run.program import ROOT, Started, run, run_module
+
+pytestmark = pytest.mark.slow
 
 TASK = "crowdflower_airline"
 TEXTS = ["the first text", "another one that is longer than the first", "third"]
@@ -114,7 +116,7 @@ def test_the_adapters_library_serves_the_same(
     finished: Path, exported: Path, encoder: Path, tmp_path: Path
 ) -> None:
     np.savez(tmp_path / "batch.npz", **batch())
-    script = ROOT / "tests/with_adapters.py"
+    script = ROOT / "tests/models/with_adapters.py"
     files = [exported, encoder, tmp_path / "batch.npz", tmp_path / "logits.npy"]
     subprocess.run([str(ADAPTERS), str(script), *map(str, files)], check=True, cwd=tmp_path)
     expected = Service(finished, "cpu").logits(TASK, TEXTS)
@@ -122,16 +124,16 @@ def test_the_adapters_library_serves_the_same(
 
 
 def test_the_commands_of_the_docs(finished: Path, tmp_path: Path) -> None:
-    module = (sys.executable, "-m")
-    made = (*module, "stream.export", str(finished), "--task", TASK, "--out", str(tmp_path / "out"))
-    served = (*module, "stream.predict", str(tmp_path / "out"), "--task", TASK)
-    done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True, check=True)
+    made = ("stream.export", str(finished), "--task", TASK, "--out", str(tmp_path / "out"))
+    served = ("stream.predict", str(tmp_path / "out"), "--task", TASK)
+    code, out, err = run_module(ROOT, *made)
+    assert (code, err) == (0, "")
     serve = f"task-stream predict {tmp_path / 'out'} --task {TASK} < texts"
-    assert done.stdout.splitlines()[-1] == serve
-    done = subprocess.run(
-        served, cwd=ROOT, input="one\ntwo\n", capture_output=True, text=True, check=True
-    )
-    assert len(done.stdout.splitlines()) == 2
+    assert out.splitlines()[-1] == serve
+    (tmp_path / "texts").write_text("one\ntwo\n")
+    code, out, err = Started(ROOT, *served, given=tmp_path / "texts").result()
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 2
 
 
 def test_another_encoder_is_refused(exported: Path, encoder: Path) -> None:

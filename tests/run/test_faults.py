@@ -1,43 +1,33 @@
 """Faults around a run: it ends with the same results, or says in one line why it cannot."""
 
+import os
 import subprocess
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.stress.kill import comparable
-from tests.run.program import ENVIRONMENT, PROGRAM, TINY, start
+from tests.run.program import ENVIRONMENT, PROGRAM, TINY, Started, run, start
+
+pytestmark = pytest.mark.slow
 
 GIVEN = ("task=[stsb,cola]", "checkpoint.every=2", "probe.every=4", "hydra.run.dir=run")
-COMMAND = (*PROGRAM, *TINY, *GIVEN)
-MOUNTS = ("unshare", "--map-root-user", "--mount", "sh", "-c")
+MOUNTS = ("unshare", "--map-root-user", "--mount", "sh")
 can_mount = subprocess.run(
-    [*MOUNTS, "mount -t tmpfs tmpfs /mnt"], check=False, capture_output=True
+    [*MOUNTS, "-c", "mount -t tmpfs tmpfs /mnt"], check=False, capture_output=True
 ).returncode
 needs_mounts = pytest.mark.skipif(can_mount != 0, reason="this system lets no one mount a tmpfs")
-
-
-def shell(
-    folder: Path, script: str, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a script whose arguments are ``"$@"``."""
-    return subprocess.run(
-        ["sh", "-c", script, "sh", *arguments],
-        cwd=folder,
-        env={**ENVIRONMENT, **environment},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("whole")
-    done = shell(folder, '"$@"', *COMMAND)
-    assert (done.returncode, done.stderr) == (0, "")
+    code, _, err = run(folder, *GIVEN)
+    assert (code, err) == (0, "")
     return comparable(folder / "run")
 
 
@@ -48,37 +38,62 @@ def same(folder: Path, whole: dict[str, Any]) -> bool:
     return found == whole
 
 
+@pytest.fixture
+def mounts(tmp_path: Path) -> Iterator[tuple[int, Callable[[str], None]]]:
+    """A process that sees mounts of its own, and a way to have it run shell commands."""
+    (tmp_path / "disk").mkdir()
+    with subprocess.Popen(
+        MOUNTS, cwd=tmp_path, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as shell:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        stdin, stdout = shell.stdin, shell.stdout
+
+        def call(command: str) -> None:
+            stdin.write(f"{command}; echo $?\n")
+            stdin.flush()
+            assert stdout.readline() == "0\n"
+
+        yield shell.pid, call
+
+
 @needs_mounts
 @pytest.mark.parametrize("size", ["40k", "260k"])
 def test_a_full_disk_is_one_line_and_with_room_again_the_run_goes_on(
-    tmp_path: Path, whole: dict[str, Any], size: str
+    mounts: tuple[int, Callable[[str], None]], tmp_path: Path, whole: dict[str, Any], size: str
 ) -> None:
-    (tmp_path / "disk").mkdir()
-    script = f"""
-        mount -t tmpfs -o size={size} tmpfs disk && cd disk || exit 99
-        "$@" 2> ../first; echo $? > ../code
-        mount -o remount,size=64m . || exit 99
-        if [ -s run/results.json ]; then {" ".join(PROGRAM)} resume=run
-        else rm -rf run; "$@"; fi || exit
-        cp -r run ..
-    """
-    done = shell(tmp_path, f"exec {' '.join(MOUNTS)} '{script}' sh \"$@\"", *COMMAND)
-    assert (done.returncode, done.stderr) == (0, "")
-    first = (tmp_path / "first").read_text()
-    assert "No space left on device" in first
-    assert first.count("\n") == 1
-    assert (tmp_path / "code").read_text() == "1\n"
+    pid, call = mounts
+
+    def program(*arguments: str) -> tuple[int, str, str]:
+        return Started(tmp_path / "disk", "run_stream", *arguments, mounts_of=pid).result()
+
+    call(f"mount -t tmpfs -o size={size} tmpfs disk")
+    code, _, err = program(*TINY, *GIVEN)
+    assert code == 1
+    assert "No space left on device" in err
+    assert err.count("\n") == 1
+    call("mount -o remount,size=64m disk; cp -r disk before")
+    if (record := tmp_path / "before/run/results.json").exists() and record.stat().st_size:
+        code, _, err = program("resume=run", GIVEN[0])
+    else:
+        call("rm -rf disk/run")
+        code, _, err = program(*TINY, *GIVEN)
+    assert (code, err) == (0, "")
+    call("cp -r disk/run .")
     assert same(tmp_path, whole)
 
 
 @needs_mounts
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "disk").mkdir()
-    script = 'mount -t tmpfs -o ro tmpfs disk && cd disk || exit 99\n "$@"'
-    done = shell(tmp_path, f"exec {' '.join(MOUNTS)} '{script}' sh \"$@\"", *COMMAND)
-    assert done.returncode == 1
-    assert "Read-only file system" in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_a_folder_that_cannot_be_written_is_one_line(
+    mounts: tuple[int, Callable[[str], None]], tmp_path: Path
+) -> None:
+    pid, call = mounts
+    call("mount -t tmpfs -o ro tmpfs disk")
+    started = Started(tmp_path / "disk", "run_stream", *TINY, *GIVEN, mounts_of=pid)
+    code, _, err = started.result()
+    assert code == 1
+    assert "Read-only file system" in err
+    assert err.count("\n") == 1
 
 
 def test_a_run_folder_that_vanishes_is_one_line(tmp_path: Path) -> None:
@@ -94,16 +109,41 @@ def test_a_run_folder_that_vanishes_is_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    "script",
-    ['exec "$@" >&- 2>&- <&-', '"$@" > /dev/full 2> /dev/full', '"$@" | head -n 1; test -s run'],
-    ids=["closed", "full", "reader gone"],
-)
-def test_a_run_outlives_those_who_look_at_it(
-    tmp_path: Path, whole: dict[str, Any], script: str
-) -> None:
-    done = shell(tmp_path, script, *COMMAND, PYTHONUNBUFFERED="1")
-    assert (done.returncode, done.stderr) == (0, "")
+def test_a_run_outlives_closed_streams(tmp_path: Path, whole: dict[str, Any]) -> None:
+    """In a process of its own: Python looks at the streams when it starts."""
+    script = 'exec "$@" >&- 2>&- <&-'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *PROGRAM, *TINY, *GIVEN],
+        cwd=tmp_path,
+        env=ENVIRONMENT | {"PYTHONUNBUFFERED": "1"},
+        check=False,
+    )
+    assert done.returncode == 0
+    assert same(tmp_path, whole)
+
+
+def test_a_run_outlives_a_full_terminal(tmp_path: Path, whole: dict[str, Any]) -> None:
+    full = Path("/dev/full")
+    started = Started(tmp_path, "run_stream", *TINY, *GIVEN, out=full, err=full)
+    assert started.wait() == 0
+    assert same(tmp_path, whole)
+
+
+def test_a_run_outlives_its_reader(tmp_path: Path, whole: dict[str, Any]) -> None:
+    pipe, lines = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+
+    def read_one() -> None:
+        with pipe.open() as reader:
+            lines.append(reader.readline())
+
+    reader = threading.Thread(target=read_one)
+    reader.start()
+    started = Started(tmp_path, "run_stream", *TINY, *GIVEN, out=pipe)
+    _, err = started.communicate()
+    reader.join()
+    assert (started.returncode, err) == (0, "")
+    assert lines[0].strip()
     assert same(tmp_path, whole)
 
 
@@ -119,8 +159,8 @@ def __getattr__(name):
 def test_a_broken_wandb_changes_nothing(tmp_path: Path, whole: dict[str, Any], module: str) -> None:
     (tmp_path / "library").mkdir()
     (tmp_path / "library/wandb.py").write_text(module)
-    path = str(tmp_path / "library")
-    done = shell(tmp_path, '"$@"', *COMMAND, "tracking=wandb", PYTHONPATH=path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("W&B is switched off for this run") == 1
+    given = (*TINY, *GIVEN, "tracking=wandb")
+    code, out, err = Started(tmp_path, "run_stream", *given, path=tmp_path / "library").result()
+    assert (code, err) == (0, "")
+    assert out.count("W&B is switched off for this run") == 1
     assert same(tmp_path, whole)

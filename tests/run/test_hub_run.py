@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.data.hub_server import Hub, serve
+from tests.run.program import ENVIRONMENT, ROOT, Started, run_plain
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
+
 README = b"""---
 configs:
 - config_name: rte
@@ -73,27 +74,22 @@ def hub() -> Iterator[Hub]:
 
 def test_prepare_once_then_run_with_sockets_closed(hub: Hub, tmp_path: Path) -> None:
     cache = [f"cache={tmp_path / 'cache'}"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    environment |= {"HF_HOME": str(tmp_path / "hf")}
-    online = environment | {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0"}
-
-    def call(environment: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *command],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-
-    prepared = call(online, "-m", "stream.tasks", "prepare", *STREAM, *cache)
+    online = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "hf")}
+    prepared = subprocess.run(
+        [sys.executable, "-m", "stream.tasks", "prepare", *STREAM, *cache],
+        cwd=tmp_path,
+        env=ENVIRONMENT | online | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
     assert prepared.returncode == 0, prepared.stderr
     assert "1 task, 100 rows, 100 of them encoded now" in prepared.stdout
     arguments = [*STREAM, *cache, "tracking=none", "training.min_steps=2", "hydra.run.dir=out"]
-    done = call(environment, "-c", CLOSED, *arguments)
-    assert done.returncode == 0, done.stderr
+    (tmp_path / "closed.py").write_text(CLOSED)
+    code, _, err = Started(tmp_path, "closed", *arguments, path=tmp_path).result()
+    assert code == 0, err
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert (found["status"], found["source"]) == ("complete", "hub")
     accounts = found["data"]["accounts"]["rte"]
@@ -103,18 +99,9 @@ def test_prepare_once_then_run_with_sockets_closed(hub: Hub, tmp_path: Path) -> 
     assert accounts["test"]["provenance"]["commit"] == commit
 
 
-def test_without_network_and_cache_it_is_one_line(tmp_path: Path) -> None:
-    environment = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0"}
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "run_stream.py"), *STREAM, f"cache={tmp_path}"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "data=files" in done.stderr
-    assert "data=generated" in done.stderr
+def test_offline_and_without_cache_it_is_one_line(tmp_path: Path) -> None:
+    code, _, err = run_plain(tmp_path, *STREAM, f"cache={tmp_path}")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "data=files" in err
+    assert "data=generated" in err

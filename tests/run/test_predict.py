@@ -17,6 +17,8 @@ from stream.run.load import config_on
 from stream.run.predict import Service
 from tests.run.program import run
 
+pytestmark = pytest.mark.slow
+
 AIRLINE = "crowdflower_airline"
 
 

@@ -14,6 +14,8 @@ from stream.run.layer_ablation import layer_range_scores, majority_score
 from stream.run.load import open_run
 from tests.run.program import run
 
+pytestmark = pytest.mark.slow
+
 AIRLINE = "crowdflower_airline"
 
 

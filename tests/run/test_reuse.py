@@ -15,6 +15,8 @@ from stream.run import runner
 from tests.cli.test_command_line import results
 from tests.run.program import ROOT, TINY, run
 
+pytestmark = pytest.mark.slow
+
 
 def states(folder: Path) -> list[list[str]]:
     return [[cell["state"] for cell in row if cell] for row in results(folder)["cells"]]
@@ -27,20 +29,21 @@ def evidence(folder: Path) -> list[list[tuple[float, str]]]:
 
 @pytest.mark.parametrize("learner", ["adapter", "finetune"])
 def test_reused_cells_are_those_that_would_be_measured(tmp_path: Path, learner: str) -> None:
-    for reuse in ("off", "on", "verify"):
+    for reuse in ("off", "on", *(["verify"] if learner == "adapter" else [])):
         (tmp_path / reuse).mkdir()
         code, _, err = run(tmp_path / reuse, f"learner={learner}", f"evaluation.reuse={reuse}")
         assert (code, err) == (0, "")
-    assert evidence(tmp_path / "on") == evidence(tmp_path / "verify") == evidence(tmp_path / "off")
+    assert evidence(tmp_path / "on") == evidence(tmp_path / "off")
     one, two, three = ["measured"], ["measured"] * 2, ["measured"] * 3
     assert states(tmp_path / "off") == [one, two, three]
     if learner == "adapter":
+        assert evidence(tmp_path / "verify") == evidence(tmp_path / "off")
         again = ["reused", "measured"]
         assert states(tmp_path / "on") == [one, again, ["reused", *again]]
         assert states(tmp_path / "verify") == [one, again, three]
         assert results(tmp_path / "on")["memory"] == results(tmp_path / "off")["memory"]
     else:  # learning changes what serves earlier tasks, so nothing can be reused
-        assert states(tmp_path / "on") == states(tmp_path / "verify") == [one, two, three]
+        assert states(tmp_path / "on") == [one, two, three]
 
 
 def test_verify_stops_where_equal_tensors_give_other_logits(

@@ -11,25 +11,27 @@ from stream.cli.predict import as_text
 from stream.errors import UserError
 from stream.run.checkpoint import CheckpointStore
 from stream.run.predict import Prediction
-from tests.run.program import PROGRAM, ROOT, TINY, run
-from tests.run.test_faults import shell
+from tests.run.program import ROOT, TINY, Started, run
 
 SECRET = "sekret0123456789sekret0123456789sekret01"
 HOSTILE = ("../out", "/tmp/out", "a/b", "..", ".hidden", "a b", "\u202eevil", "$(id)", "")
 
 
+@pytest.mark.slow
 def test_no_secret_is_written(tmp_path: Path) -> None:
     secrets = {"WANDB_API_KEY": SECRET, "HF_TOKEN": f"hf_{SECRET}", "OTHER_PASSWORD": SECRET}
     given = ("task=[cola]", "tracking=wandb", "hydra.run.dir=run")
-    done = shell(tmp_path, '"$@"', *PROGRAM, *TINY, *given, **secrets)
-    assert (done.returncode, done.stderr) == (0, "")
+    started = Started(tmp_path, "run_stream", *TINY, *given, environment=secrets)
+    code, out, err = started.result()
+    assert (code, err) == (0, "")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 10
     assert any(b"adapter" in path.read_bytes() for path in files)  # the search finds something
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
-    assert SECRET not in done.stdout
+    assert SECRET not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_task_name_cannot_leave_its_place(tmp_path: Path, name: str) -> None:
     (tmp_path / "my/task").mkdir(parents=True)
@@ -43,6 +45,7 @@ def test_a_task_name_cannot_leave_its_place(tmp_path: Path, name: str) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE[:-1])
 def test_a_sweep_name_cannot_leave_its_place(tmp_path: Path, name: str) -> None:
     code, _, err = run(tmp_path, "-m", f"sweep='{name}'", "task=[cola]")

@@ -156,6 +156,7 @@ def test_it_learns_where_answers_stand(stream: Callable, span_task: Task) -> Non
     assert run.evaluate(span_task).score > before + 0.2
 
 
+@pytest.mark.gpu
 @cuda
 @pytest.mark.parametrize("make", [Adapter, Finetune])
 def test_captured_steps_learn_spans_as_eager_ones_do(make: Callable, span_task: Task) -> None:
@@ -182,8 +183,15 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("order", [["sst2", "squad"], ["squad", "sst2"]], ids=",".join)
-@pytest.mark.parametrize("learner", ["adapter", "finetune"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("learner", "order"),
+    [
+        ("adapter", ["squad", "sst2"]),
+        ("finetune", ["squad", "sst2"]),
+        ("finetune", ["sst2", "squad"]),
+    ],
+)
 def test_a_run_over_classes_and_spans(
     learner: str, order: list[str], root: Path, tmp_path: Path
 ) -> None:

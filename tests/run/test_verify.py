@@ -4,8 +4,6 @@ import json
 import random
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +22,9 @@ from stream.run.interrupt import Interrupted, StopRequest
 from stream.run.predict import Service
 from stream.run.runner import run_stream
 from stream.run.verify import verify
-from tests.run.program import ENVIRONMENT, ROOT, run
+from tests.run.program import run, run_plain
+
+pytestmark = pytest.mark.slow
 
 CSV = "text;label\n" + "".join(
     f"row {i} is {'good' if i % 2 else 'bad'};{i % 2}\n" for i in range(90)
@@ -123,8 +123,7 @@ def test_changed_data_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[st
     folder = tmp_path / "run"
     given = ["--config-dir", "my", "task=[mine]", "data=files", f"data.root={tmp_path}"]
     given += ["backbone=tiny", "tracking=none", "device=cpu", "training.min_steps=4"]
-    command = [sys.executable, str(ROOT / "run_stream.py"), *given, f"hydra.run.dir={folder}"]
-    subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, check=True, stdout=subprocess.DEVNULL)
+    assert run_plain(tmp_path, *given, f"hydra.run.dir={folder}")[0] == 0
     assert main(["verify", str(folder), "--device", "cpu"]) == 0
     (tmp_path / "mine.csv").write_text(CSV.replace("row 7 is", "row 7 was"))
     assert main(["verify", str(folder), "--device", "cpu"]) == 1
