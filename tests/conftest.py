@@ -133,10 +133,15 @@ def all_specs() -> dict[str, TaskSpec]:
     return compose_run(conf, [f"task=[{names}]"])[0].task
 
 
-@pytest.fixture
-def three_tasks() -> list[Task]:
+def made_tasks() -> list[Task]:
     """Two, five and no classes (regression)."""
     return [made_task("a", 2), made_task("b", 5), made_task("c", None)]
+
+
+@pytest.fixture
+def three_tasks() -> list[Task]:
+    """Those of `made_tasks`."""
+    return made_tasks()
 
 
 @pytest.fixture
