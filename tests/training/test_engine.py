@@ -29,7 +29,14 @@ from stream.training.loop import fit
 from stream.training.snapshot import FitSnapshot, capture, load_tensors
 from tests.conftest import CPU, made_task, tiny_encoder
 
-cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def cuda(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test that runs on a GPU alone: ``pytest -m gpu``."""
+    return pytest.mark.gpu(needs_cuda(test))
+
+
 places_on_the_gpu = pytest.mark.skipif(
     "device" not in inspect.getsource(MPNetEncoder.compute_position_bias).split("arange")[1],
     reason="this transformers makes MPNet's positions on the CPU, which no graph can hold",
