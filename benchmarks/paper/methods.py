@@ -44,7 +44,7 @@ SEARCH: dict[str, Grid] = {
     "bapna": SMALL,
     "parallel": SMALL,
     "lora": SMALL,
-    "prompt_tuning": rates(1e-2, 3e-2, 1e-1, 3e-1),
+    "prompt_tuning": rates(3e-3, 1e-2, 3e-2, 1e-1),
     "bitfit": rates(1e-3, 2e-3, 4e-3, 8e-3),
     "layernorm": rates(2e-3, 5e-3, 1e-2, 2e-2),
     "topk": WHOLE,

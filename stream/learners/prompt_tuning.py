@@ -21,8 +21,7 @@ from stream.models.modules.prompt import SoftPrompt
 class PromptTuning(Learner):
     """Train a prompt of ``length`` vectors and a head; each task owns its copy."""
 
-    lr: float = 2e-2
-    head_lr: float | None = 2e-3
+    lr: float = 1e-2
     length: int = 20
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)

@@ -27,6 +27,9 @@ MOST_STATES = 8
 LOSS_TOLERANCE = 1e-2  # of the loss; rounding in bf16 is a tenth of it, another computation is not
 
 
+State = tuple[tuple[str, Any], ...]
+
+
 class _Same:
     """An object that equals itself alone; it is held, so that no other one gets its address."""
 
@@ -47,23 +50,41 @@ class CaptureGuard:
         self._learner = learner
         self._seen: dict[Any, list[dict[str, Any]]] = {}
 
-    def state(self) -> tuple[tuple[str, Any], ...]:
+    def state(self) -> State:
         """Return the method's attributes: numbers and texts by value, the rest by identity."""
-        own = vars(self._learner)
-        return tuple((name, _described(own[name])) for name in own if name not in CONSTANT)
+        return tuple((name, _described(value)) for name, value in self.attributes().items())
 
-    def too_many(self, shape: Any, state: tuple[tuple[str, Any], ...]) -> str:
-        """Return the name of an attribute that changes from step to step; empty where none does.
+    def attributes(self) -> dict[str, Any]:
+        """Return the method's attributes as they are."""
+        return {name: own for name, own in vars(self._learner).items() if name not in CONSTANT}
+
+    def refusal(self, shape: Any, state: State, before: dict[str, Any]) -> str:
+        """Return why a step that was just captured must not be replayed; empty where it may.
+
+        What the loss wrote meanwhile is taken back.
 
         Args:
             shape: what else a captured step is known by.
-            state: what `state` returned for a new capture of it.
+            state: what `state` returned before.
+            before: what `attributes` returned before.
         """
+        known, name = dict(state), self._learner.name
+        written = [key for key, value in self.state() if key not in known or known[key] != value]
+        for key in written:
+            vars(self._learner).pop(key)
+        vars(self._learner).update(before)
+        if written:
+            return f"the loss of learner {name} changes its attribute {written[0]!r}"
+        changing = self._changing(shape, known)
+        return f"learner {name} changes {changing} from step to step" if changing else ""
+
+    def _changing(self, shape: Any, known: dict[str, Any]) -> str:
+        """Return the attributes that change from step to step; empty where none does."""
         seen = self._seen.setdefault(shape, [])
-        seen.append(dict(state))
+        seen.append(known)
         if len(seen) <= MOST_STATES:
             return ""
-        return ", ".join(name for name, value in state if seen[-2].get(name) != value)
+        return ", ".join(name for name, value in known.items() if seen[-2].get(name) != value)
 
 
 def _described(value: Any) -> Any:

@@ -105,8 +105,9 @@ class Captured:
     def _lend_head(self, task: Task) -> None:
         """Let tasks share one head while they learn; that of classes has room for many outputs."""
         own = self._model.head(task.name)
-        has_classes = task.spec.target == "class"
-        room = 2 ** max(own.outputs - 1, 31).bit_length() if has_classes else own.outputs
+        # A loss of the method's own may read every logit, so its head has no room to spare.
+        roomy = task.spec.target == "class" and self._guard is None
+        room = 2 ** max(own.outputs - 1, 31).bit_length() if roomy else own.outputs
         if (task.spec.target, room) not in self._heads:
             lent = Head(own.in_features, own.outputs, room).to(self._model.device)
             self._heads[task.spec.target, room] = lent
@@ -136,43 +137,30 @@ class Captured:
         head = self._model.heads[batch.parts[0].task.name]
         read = self._learner.active.sources if self._learner.has_task_modules else None
         shape = (sizes, id(head), read, *map(id, self._trained))
-        state = () if self._guard is None else self._guard.state()
+        guard = self._guard
+        state = () if guard is None else guard.state()
         graph = self._graphs.get((shape, state))
         if graph is not None:
             return graph.replay(batch)
         blocks = zip(batch.blocks, sizes, strict=True)
         inputs = batch.with_blocks(block.padded(*size) for block, size in blocks)
+        before = {} if guard is None else guard.attributes()
         graph = self._capture(compute, inputs, sizes)
-        if graph is None:
+        if guard is not None and (reason := guard.refusal(shape, state, before)):
+            self._refuse(reason)
+        if graph is None or self._refused:
             return compute(batch)
-        if self._guard is None:
-            self._graphs[shape, state] = graph
-            return graph.replay(batch)
-        loss = self._compared(graph, compute, batch)
-        self._refused = self._refused or self._why_not(shape, state)
-        if self._refused:
-            self._say_refused()
         self._graphs[shape, state] = graph
-        return loss
+        return graph.replay(batch) if guard is None else self._compared(graph, compute, batch)
 
-    def _why_not(self, shape: Shape, state: tuple[tuple[str, Any], ...]) -> str:
-        """Return why a guarded step must not be replayed; empty where it may."""
-        assert self._guard is not None
-        name = self._learner.name
-        now = dict(self._guard.state())
-        written = [key for key, value in state if now.get(key) != value]
-        written += [key for key in now if key not in dict(state)]
-        if written:
-            return f"the loss of learner {name} changes its attribute {written[0]!r}"
-        changing = self._guard.too_many(shape, state)
-        return f"learner {name} changes {changing} from step to step" if changing else ""
-
-    def _say_refused(self) -> None:
-        """Say once why steps are executed eagerly."""
-        LOG.warning("steps are executed eagerly from here: %s", self._refused)
+    def _refuse(self, reason: str) -> None:
+        """Execute steps eagerly from now on, and say why."""
+        if not self._refused:
+            self._refused = reason
+            LOG.warning("steps are executed eagerly from here: %s", reason)
 
     def _compared(self, graph: "_Graph", compute: Compute, batch: Batch) -> torch.Tensor:
-        """Replay a step, take it back, execute it; note whether both gave the same loss."""
+        """Replay a step, take it back, and execute it; refuse where the losses differ."""
         random = torch.cuda.get_rng_state()
         learned = self._learned()
         before = [tensor.detach().clone() for tensor in learned]
@@ -181,7 +169,7 @@ class Captured:
         torch.cuda.set_rng_state(random)
         loss = compute(graph.inputs)
         if not agree(replayed, loss):
-            self._refused = f"a replayed loss of learner {self._learner.name} differs"
+            self._refuse(f"a replayed loss of learner {self._learner.name} differs")
         return loss
 
     def _learned(self) -> list[torch.Tensor]:
@@ -222,8 +210,7 @@ class Captured:
             try:
                 loss = compute(inputs)
             except RuntimeError as error:
-                self._refused = first_line(error)
-                self._say_refused()
+                self._refuse(first_line(error))
                 loss = None
             graph.capture_end()
         torch.cuda.current_stream().wait_stream(self._stream)
