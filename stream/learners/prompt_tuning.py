@@ -21,7 +21,7 @@ from stream.models.modules.prompt import SoftPrompt
 class PromptTuning(Learner):
     """Train a prompt of ``length`` vectors and a head; each task owns its copy."""
 
-    lr: float = 1e-2
+    lr: float = 1e-1
     length: int = 20
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
