@@ -258,6 +258,7 @@ def save(
     paths = [folder / f"{name}.{format_}" for format_ in formats]
     for path, format_ in zip(paths, formats, strict=True):
         write_atomic(path, encoded(figure, format_))
+        figure.set_layout_engine("none")  # the layout is found once, for all formats
     return paths
 
 
