@@ -198,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     batches = [Batch(m, chosen_of.get(m, ()), "seed", (1, 2, 3)) for m in methods]
     execute(batches, tested, "test", given)
     header = (
-        "method,settings,average score,learning score,forgetting,trained a task,stored,learning"
+        "method,settings,average score,learning score,forgetting,trained per task,stored,learning"
     )
     print(table(header, rows(list(done(tested).values()), methods)))
 

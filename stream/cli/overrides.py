@@ -127,7 +127,7 @@ def _preset_values(folder: Path, overrides: Sequence[str]) -> Iterator[str]:
 
 
 def _refuse_swept_presets(folder: Path, overrides: Sequence[Override]) -> None:
-    """Refuse presets that sweep by themselves among several: Hydra would drop what they sweep."""
+    """Raise UserError for presets that sweep themselves among several: Hydra would drop that."""
     fixed = [str(o.input_line) for o in overrides if not o.is_sweep_override()]
     several = [o for o in overrides if o.key_or_group == "experiment" and o.is_sweep_override()]
     for value in (value for override in several for value in _values(override)):

@@ -142,7 +142,7 @@ def compose_run(folder: Path, overrides: Sequence[str]) -> tuple[RunConfig, Path
 
 
 def _refuse_additions(node: DictConfig, path: str = "") -> None:
-    """Refuse settings that no dataclass knows; only ``+name=value`` can bring them in."""
+    """Raise UserError for settings that no dataclass knows: ``+name=value`` can bring them in."""
     schema = OmegaConf.get_type(node)
     known = [f"{path}{f.name}" for f in fields(schema)] if is_dataclass(schema) else None
     for key in node:

@@ -99,7 +99,7 @@ def evaluate(
 
 
 def require_finite(task: Task, logits: np.ndarray) -> None:
-    """Refuse logits from which no score could be told, with TrainingDivergedError."""
+    """Raise TrainingDivergedError unless all logits are finite."""
     if not np.isfinite(logits).all():
         raise TrainingDivergedError(
             f"logits of task {task.name!r} are not finite; try a smaller learner.lr"

@@ -14,7 +14,7 @@ from stream.learners._shared.sequential import Sequential
 
 @dataclass
 class SharedAdapter(Sequential):
-    """Train the same adapters and LayerNorms on each task in turn, with a head a task."""
+    """Train the same adapters and LayerNorms on each task in turn, with one head per task."""
 
     lr: float = 1e-3
     head_lr: float | None = None

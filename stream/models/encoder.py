@@ -260,7 +260,7 @@ def _random_body(shape: Mapping[str, Any], vocabulary_size: int, seed: int) -> n
 
 
 def _check_digest(path: Path, expected: str) -> None:
-    """Refuse weights whose SHA-256 is not the expected one."""
+    """Raise UserError unless the weights have the expected SHA-256."""
     require(path.is_file(), f"no weights at {path}")
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()

@@ -32,7 +32,7 @@ def closing_table(record: RunRecord) -> Table:
     table.add_row("score right after learning", percent(metrics["learning_score"]))
     table.add_row("forgetting", percent(metrics["forgetting"]))
     table.add_row(
-        "parameters trained a task",
+        "parameters trained per task",
         f"{trained:,.0f} ({percent(fraction)}% of the encoder, "
         f"{percent(of_layers)}% of its layers)",
     )

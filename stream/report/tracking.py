@@ -84,7 +84,7 @@ class WandbTracking:
     mode: str = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse unknown modes."""
+        """Check the mode. Raises UserError for an unknown one."""
         choose("tracking.mode", self.mode, MODES)
 
     def __enter__(self) -> Self:
