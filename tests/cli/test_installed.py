@@ -13,10 +13,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = ("stream", "analysis", "conf", "pyproject.toml", "README.md", "LICENSE")
-pytestmark = pytest.mark.skipif(
-    find_spec("setuptools") is None or find_spec("pip") is None,
-    reason="no pip and setuptools here to build with",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        find_spec("setuptools") is None or find_spec("pip") is None,
+        reason="no pip and setuptools here to build with",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -89,6 +89,24 @@ def test_it_serves_the_logits_of_the_run(finished: Path, exported: Path) -> None
     assert sum(objects) < 1.2 * 3 * own_bytes
 
 
+def test_a_prompt_alone_serves_the_logits_of_the_run(tmp_path: Path) -> None:
+    run_folder, out = tmp_path / "run", tmp_path / "exported"
+    given = ("learner=prompt_tuning", f"task=[{TASK}]", f"hydra.run.dir={run_folder}")
+    assert run(tmp_path, *given)[0] == 0
+    export_task(run_folder, TASK, out)
+    expected = Service(run_folder, "cpu").logits(TASK, TEXTS)
+    assert Service(out, "cpu").logits(TASK, TEXTS).tobytes() == expected.tobytes()
+
+
+def test_what_later_tasks_change_too_cannot_be_handed_over(tmp_path: Path) -> None:
+    """All pairs of O-LoRA serve every task."""
+    run_folder = tmp_path / "run"
+    given = ("learner=olora", f"task=[{TASK}]", f"hydra.run.dir={run_folder}")
+    assert run(tmp_path, *given)[0] == 0
+    with pytest.raises(UserError, match="olora serves"):
+        export_task(run_folder, TASK, tmp_path / "exported")
+
+
 def test_the_code_in_the_docs_serves_the_same(
     finished: Path, exported: Path, encoder: Path
 ) -> None:

@@ -20,6 +20,8 @@ from stream.run.predict import Service
 from stream.run.verify import verify
 from tests.run.program import run, run_plain
 
+pytestmark = pytest.mark.slow
+
 WRITTEN = Path(__file__).parent / "written_by_1098926"
 LEARNERS = {"complete": "adapter", "stopped": "shared_adapter"}
 TASK = "crowdflower_airline"
