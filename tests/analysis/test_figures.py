@@ -73,7 +73,7 @@ def wide_record(learner: str, num_tasks: int = 26) -> RunRecord:
     return record_of(learner, order=names, **({"matrix": HALF} if num_tasks == 3 else {}))
 
 
-@pytest.mark.parametrize("num_tasks", [1, 3, 26])
+@pytest.mark.parametrize("num_tasks", [1, 3, pytest.param(26, marks=pytest.mark.slow)])
 def test_matrices_side_by_side_are_readable(num_tasks: int) -> None:
     learners = ("adapter", "finetune", "replay", "frozen")
     runs = [run_of(wide_record(learner, num_tasks)) for learner in learners]

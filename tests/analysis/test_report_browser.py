@@ -11,9 +11,12 @@ from stream.record.run_record import RunRecord, TaskTimes, TimingRecord
 from tests.analysis import browser
 from tests.analysis.made_runs import MATRIX, ORDER, flops_of, probe_of, record_of, runs_of
 
-pytestmark = pytest.mark.skipif(
-    browser.PATH is None, reason="no chromium: apt-get install chromium brings one"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        browser.PATH is None, reason="no chromium: apt-get install chromium brings one"
+    ),
+]
 LAPTOP, PHONE = (1366, 768), (390, 844)
 LONG = "A title without any space: " + "x" * 80 + "<b>\u202e"
 STEPS = TimingRecord(train_s=60.0, evaluate_s=12.0, by_task=TaskTimes(steps=[4, 4, 4]))

@@ -92,6 +92,7 @@ def test_tables_are_the_record(results: stream.Results) -> None:
     assert "cola, stsb" in repr(results)
 
 
+@pytest.mark.slow
 def test_it_is_the_run_of_the_command_line(results: stream.Results, tmp_path: Path) -> None:
     code, _, err = run(tmp_path, "task=[cola,stsb]", f"hydra.run.dir={tmp_path / 'run'}")
     assert (code, err) == (0, "")

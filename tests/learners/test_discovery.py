@@ -36,7 +36,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "somebodys_methods.py").write_text(MODULE)
     facts = tmp_path / "somebodys_methods-1.0.dist-info"
     facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys-methods\nVersion: 1.0\n")
+    (facts / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: somebodys-methods\nVersion: 1.0\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "somebodys_methods", raising=False)
     return facts / "entry_points.txt"
