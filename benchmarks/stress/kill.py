@@ -26,9 +26,8 @@ from typing import Any
 
 import msgspec
 
-import run_stream
 from benchmarks import ROOT
-from benchmarks.warm import forked
+from benchmarks.warm import forked, run_stream  # which sets the number of threads first
 from stream.learners import LEARNERS
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
