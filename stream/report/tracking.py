@@ -29,7 +29,7 @@ INIT_TIMEOUT_S = 20
 
 
 class Tracker(Protocol):
-    """What the orchestrator asks of a tracker; used in a ``with`` block, which closes it."""
+    """What the runner asks of a tracker; used in a ``with`` block, which closes it."""
 
     def __enter__(self) -> Self: ...
 

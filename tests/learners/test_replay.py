@@ -1,4 +1,4 @@
-"""Replay: budgets, sampling weights, and what is learned of remembered rows."""
+"""Replay: budgets, sampling weights, and what is learned of stored examples."""
 
 import numpy as np
 import pytest

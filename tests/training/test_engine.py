@@ -136,7 +136,7 @@ def test_a_capture_waits_for_the_step_before() -> None:
 @cuda
 @pytest.mark.parametrize("make", [Adapter, Finetune, Joint, Ewc, Lwf, Replay])
 def test_in_bf16_they_learn_the_same_but_for_rounding(make: Callable[[], Learner]) -> None:
-    """Whole batches, those filled up at the end of an epoch, other tasks' and remembered rows."""
+    """Whole batches, those filled up at the end of an epoch, other tasks' and stored examples."""
     _, expected = learned(make, tasks(), "eager", half=True)
     _, found = learned(make, tasks(), "captured", half=True)
     for one, other in zip(found, expected, strict=True):

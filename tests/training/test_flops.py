@@ -66,7 +66,7 @@ def test_replayed_rows_are_spent_but_no_part_of_the_pass() -> None:
     run, (first, second) = learned(Replay(replayed=8), tasks)
     passes = [count_pass(run.learner, task, SHORT.batch_size, CPU) for task in tasks]
     assert first == pytest.approx(SHORT.epochs * passes[0], rel=0.05)
-    assert second > 1.6 * SHORT.epochs * passes[1]  # as many remembered rows as new ones
+    assert second > 1.6 * SHORT.epochs * passes[1]  # as many stored examples as new ones
 
 
 def test_the_pass_is_without_what_a_method_adds() -> None:
