@@ -18,11 +18,13 @@ def tensor_digest(tensor: torch.Tensor) -> str:
 class Fingerprinter:
     """Fingerprints of several tasks at one moment; a tensor that they share is hashed once.
 
-    Create a new one after every change of a tensor: hashes are remembered by address.
+    What was hashed is held, so that no other tensor can take its place in memory. A tensor that is
+    changed in place is hashed again; with a new `Fingerprinter` so is one whose ``data`` was
+    replaced or changed behind autograd's back, which no version counts.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, tuple[int, ...]], str] = {}
+        self._known: dict[tuple[object, ...], tuple[torch.Tensor, str]] = {}
 
     def of(self, state: Mapping[str, torch.Tensor], *evidence: str) -> str:
         """Return the SHA-256 of named tensors and of what they are evaluated on.
@@ -36,8 +38,9 @@ class Fingerprinter:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _digest(self, tensor: torch.Tensor) -> str:
-        """Return the digest of a tensor; each one is hashed only once."""
-        key = (tensor.data_ptr(), tuple(tensor.shape))
+        """Return the digest of a tensor; the same numbers at the same place are hashed once."""
+        place = (tensor.device, tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
+        key = (*place, None if tensor.is_inference() else tensor._version)
         if key not in self._known:
-            self._known[key] = tensor_digest(tensor)
-        return self._known[key]
+            self._known[key] = tensor.detach(), tensor_digest(tensor)
+        return self._known[key][1]
