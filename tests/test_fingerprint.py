@@ -15,9 +15,8 @@ def test_the_digest_is_the_sha256_of_type_shape_and_bytes() -> None:
 
 
 def test_tensors_that_are_gone_lend_no_fingerprint_to_those_in_their_place() -> None:
-    fingerprinter, found = Fingerprinter(), []
-    for value in range(20):  # each is made in memory that the last one may have left
-        found.append(fingerprinter.of({"w": torch.full((64, 8), float(value))}))
+    of = Fingerprinter().of  # each tensor is made in memory that the last one may have left
+    found = [of({"w": torch.full((64, 8), float(value))}) for value in range(20)]
     assert len(set(found)) == 20
 
 
