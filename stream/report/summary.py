@@ -1,17 +1,20 @@
 """The closing words of a run, from its record."""
 
+from collections.abc import Iterator
 from statistics import fmean
 
 from rich import box
 from rich.table import Table
 
-from stream.formatting import data_label, percent
+from stream.formatting import count, data_label, percent
 from stream.record.run_record import RunRecord
 
 
 def memory_line(record: RunRecord) -> str:
     """Say how much of the memory is perfect: digests of the last row against the diagonal."""
     memory = record.memory
+    if not memory.tasks_checked:
+        return "memory: nothing to check, the only task has no earlier one"
     kind = "perfect memory" if memory.promised else "memory"
     return f"{kind}: {memory.tasks_identical} of {memory.tasks_checked} earlier tasks bit-identical"
 
@@ -31,6 +34,8 @@ def closing_table(record: RunRecord) -> Table:
     table.add_row("average score at the end", percent(metrics["average_score"]))
     table.add_row("score right after learning", percent(metrics["learning_score"]))
     table.add_row("forgetting", percent(metrics["forgetting"]))
+    for name, value in _asked_for(record):
+        table.add_row(name, value)
     table.add_row(
         "parameters trained per task",
         f"{trained:,.0f} ({percent(fraction)}% of the encoder, "
@@ -46,3 +51,20 @@ def closing_table(record: RunRecord) -> Table:
         f"{timing.train_s:.0f} s learning, {timing.evaluate_s + timing.baseline_s:.0f} s scoring",
     )
     return table
+
+
+def _asked_for(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """Yield what settings measured that cost time: unseen tasks, the probe, counted operations."""
+    metrics = record.metrics
+    transfer = metrics.get("fwt")
+    if record.config["evaluation"]["unseen"]:
+        why = "" if transfer is not None else " (needs two tasks and evaluation.baseline)"
+        yield "forward transfer", f"{percent(transfer)}{why}"
+    if record.probe is not None:
+        lowest = metrics.get("min_acc")
+        points = count(len(record.probe.points), "measurement")
+        yield "lowest score since learned (min-ACC)", f"{percent(lowest)} ({points} by the probe)"
+    if record.flops is not None:
+        total, again = sum(record.flops.train), metrics.get("ce")
+        efficiency = "" if again is None else f", efficiency (CE) {again:.2f}"
+        yield "operations of learning", f"{total / 1e9:,.1f} GFLOP{efficiency}"

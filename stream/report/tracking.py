@@ -3,29 +3,29 @@
 Weights & Biases may be missing, unreachable or broken: nothing of that fails or delays a run.
 """
 
-import hashlib
-import json
 import logging
 import netrc
 import os
+import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
-import msgspec
-import numpy as np
-
-from stream.config.run import SCORE_NEUTRAL
-from stream.errors import choose, first_line
-from stream.metrics import summarize
+from stream.errors import choose
 from stream.record.run_record import RunRecord
+from stream.report import wandb_view
 
 LOG = logging.getLogger(__name__)
-MODES = ("auto", "online", "offline")
+PROJECT = "task-stream"
+MODES = ("auto", "online", "offline", "disabled")
+# What W&B's own variable may say: "run" and "dryrun" are old names of the first two.
+WANDB_MODES = {"online": "online", "run": "online", "offline": "offline", "dryrun": "offline"}
+WANDB_MODES |= {"disabled": "disabled", "shared": "shared"}
 INIT_TIMEOUT_S = 20
+RUN_ID = Path("wandb", "run-id")  # in the run folder
 
 
 class Tracker(Protocol):
@@ -76,19 +76,43 @@ class NoTracking:
 
 @dataclass
 class WandbTracking:
-    """Weights & Biases: offline unless a login exists; never asks, hangs or fails the run."""
+    """Weights & Biases: offline unless a login exists; never asks, hangs or fails the run.
+
+    What is null is taken from W&B's own variable of that name (WANDB_PROJECT, WANDB_ENTITY,
+    WANDB_NAME, WANDB_RUN_GROUP, WANDB_JOB_TYPE, WANDB_NOTES), else chosen here.
+
+    Attributes:
+        name: the name of the choice.
+        project: where runs are collected; ``task-stream`` if nothing says otherwise.
+        entity: the user or team.
+        mode: ``online``, ``offline``, ``disabled``, or ``auto``: what WANDB_MODE or WANDB_DISABLED
+            says, else online only where a login exists.
+        run_name: the run's name; else learner, seed and what the command line gave.
+        group: runs that are shown together; else those that differ by nothing but their seed.
+        job_type: else ``stream``.
+        tags: besides the run's choices and those in WANDB_TAGS.
+        notes: a text about the run.
+    """
 
     name: str = "wandb"
-    project: str = "task-stream"
+    project: str | None = None
     entity: str | None = None
     mode: str = "auto"
+    run_name: str | None = None
+    group: str | None = None
+    job_type: str | None = None
+    tags: list[str] = field(default_factory=list)
+    notes: str | None = None
 
     def __post_init__(self) -> None:
         """Check the mode. Raises UserError for an unknown one."""
         choose("tracking.mode", self.mode, MODES)
 
     def __enter__(self) -> Self:
+        """Raise UserError if WANDB_MODE is set to what W&B does not know."""
         self._run: Any = None
+        if "WANDB_MODE" in os.environ:
+            choose("WANDB_MODE (a variable of the environment)", _variable("MODE"), WANDB_MODES)
         return self
 
     def __exit__(
@@ -103,62 +127,68 @@ class WandbTracking:
             self._try(lambda: run.finish(exit_code=0 if kind is None else 1))
 
     def start(self, folder: Path, record: RunRecord) -> None:
-        """Open one W&B run whose files lie in the run folder; offline if no server answers.
+        """Open the W&B run of a run folder; offline if no server takes it.
 
-        After an interruption it is a new W&B run, and gets the rows done before: so the last run
-        of a folder holds everything, and no step comes twice.
+        A folder's run keeps its id. When it goes on after an interruption, rows that the server
+        has are not sent again; an offline part holds them all, so that the last part is whole.
         """
         self._try(lambda: self._start(folder, record))
-        for index in range(len(record.ledger.tasks)):
-            self.row(index, as_of(record, index))
+        for index in range(self._known_rows(), len(record.ledger.tasks)):
+            self.row(index, record)
 
     def _start(self, folder: Path, record: RunRecord) -> None:
         import wandb
-        from wandb.errors import CommError
+        from wandb.errors import AuthenticationError, CommError, UsageError
 
         mode = self._mode(str(wandb.setup().settings.base_url))
         try:
             self._open(wandb, folder, record, mode)
-        except CommError as error:
-            LOG.warning(
-                "W&B does not answer (%s); its files stay in the run folder: wandb sync %s",
-                first_line(error),
-                folder / "wandb" / "offline-run-*",
-            )
+        except (CommError, UsageError) as error:
+            key = isinstance(error, AuthenticationError | UsageError)
+            what = "takes no such API key or setting" if key else "does not answer"
+            files = _variable("DIR") or folder
+            how = f"its files stay here: wandb sync {Path(files, 'wandb', 'offline-run-*')}"
+            LOG.warning("W&B %s (%s); %s", what, _told(error), how)
+            wandb.teardown()  # else its service holds the id of the run that did not open
             self._open(wandb, folder, record, "offline")
 
     def _open(self, wandb: Any, folder: Path, record: RunRecord, mode: str) -> None:
         """Open the run in a mode of W&B."""
-        chosen = record.config.get("experiment")
-        presets = [] if chosen is None else [chosen]
-        tags = [record.learner, record.stream, record.backbone, f"data:{record.source}", *presets]
+        extra = [tag.strip() for tag in _variable("TAGS").split(",") if tag.strip()]
+        tags = [*wandb_view.tag_names(record), *extra, *self.tags]
         run = wandb.init(
-            project=self.project,
+            id=None if mode == "disabled" else _run_id(folder),
+            resume="allow" if mode == "online" else None,
+            project=self.project or _variable("PROJECT") or PROJECT,
             entity=self.entity,
-            dir=folder,
-            name=f"{record.learner}-s{record.seed}",
-            group=group_name(record),
-            job_type="stream",
-            tags=tags,
-            config=record.config | {"data_hash": record.data.hash},
+            dir=_variable("DIR") or folder,
+            name=self.run_name or _variable("NAME") or wandb_view.run_name(record),
+            group=self.group or _variable("RUN_GROUP") or wandb_view.group_name(record),
+            job_type=self.job_type or _variable("JOB_TYPE") or "stream",
+            tags=list(dict.fromkeys(tags)),
+            notes=self.notes,
+            config=wandb_view.config_values(record),
             mode=mode,
             reinit="create_new",
             settings=wandb.Settings(silent=True, console="off", init_timeout=INIT_TIMEOUT_S),
         )
-        for metric in ("score/*", "summary/*"):
-            run.define_metric(metric, step_metric="task_index")
+        for metric, axis in wandb_view.AXES.items():
+            run.define_metric(metric, step_metric=axis)
         self._run = run
 
+    def _known_rows(self) -> int:
+        """Return how many tasks the server has, of a run that goes on there."""
+        run = self._run
+        return int(run.summary.get("task_index", 0)) if run is not None and run.resumed else 0
+
     def row(self, index: int, record: RunRecord) -> None:
-        """Log scores, averages, forgetting and stored parameters against the task index."""
-        names, scores, ledger = record.order, record.matrix[index], record.ledger
-        values: dict[str, Any] = {"task_index": index + 1}
-        values |= {f"score/{n}": s for n, s in zip(names, scores, strict=True) if s is not None}
-        summary = dict(record.metrics)
-        summary["stored_parameters"] = ledger.tasks[index].stored_parameters
-        summary["total_multiple"] = ledger.total_multiple
-        values |= {f"summary/{n}": v for n, v in summary.items() if v is not None}
-        self._do(lambda run: run.log(values))
+        """Log what is shown of task ``index`` and after it."""
+
+        def log(run: Any) -> None:
+            for point in wandb_view.points(record, index):
+                run.log(point)
+
+        self._do(log)
 
     def finish(self, record: RunRecord, figures: list[Path]) -> None:
         """Log the matrix as a table, the figures as images, and the final summary."""
@@ -188,16 +218,16 @@ class WandbTracking:
             xname="tasks learned",
         )
         run.log({"matrix": table, "score of each task": lines, **images})
-        final = {k: v for k, v in record.metrics.items() if v is not None}
-        memory = msgspec.structs.asdict(record.memory)
-        run.summary.update({**final, "data": source, "memory": memory})
+        run.summary.update(wandb_view.final_values(record))
 
     def _mode(self, server: str) -> str:
-        """Return W&B's mode: what WANDB_MODE says, else online only where a login exists."""
-        if "WANDB_MODE" in os.environ:
-            return os.environ["WANDB_MODE"]
+        """Return W&B's mode: the setting, else what W&B's variables say, else by login."""
         if self.mode != "auto":
             return self.mode
+        if _variable("DISABLED").lower() in ("true", "1", "yes", "t", "y"):
+            return "disabled"
+        if _variable("MODE"):
+            return WANDB_MODES[_variable("MODE")]
         return "online" if login_exists(server) else "offline"
 
     def _do(self, action: Callable[[Any], None]) -> None:
@@ -212,32 +242,27 @@ class WandbTracking:
             action()
         except Exception as error:  # noqa: BLE001 - a view must never fail the run
             self._run = None
-            LOG.warning("W&B is switched off for this run: %s", first_line(error))
+            LOG.warning("W&B is switched off for this run: %s", _told(error))
 
 
-def as_of(record: RunRecord, index: int) -> RunRecord:
-    """Return the record as it was after task ``index`` (from 0), as far as rows show it."""
-    rows = record.ledger.tasks[: index + 1]
-    matrix = np.array(record.matrix, dtype=np.float64)
-    matrix[index + 1 :] = np.nan
-    total = rows[-1].stored_parameters / record.ledger.base_parameters
-    return msgspec.structs.replace(
-        record,
-        metrics=summarize(matrix, record.baseline),
-        ledger=msgspec.structs.replace(record.ledger, tasks=rows, total_multiple=total),
-    )
+def _variable(name: str) -> str:
+    """Return one of W&B's variables of the environment; empty if it is not set."""
+    return os.environ.get(f"WANDB_{name}", "")
 
 
-def group_name(record: RunRecord) -> str:
-    """Return the group of a run: runs whose scores differ by nothing but their seed share it.
+def _told(error: Exception) -> str:
+    """Return the whole message of one of W&B's errors, on one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
-    So W&B's group page shows mean and spread over seeds. The last letters are a digest of all
-    other settings that may change a score.
-    """
-    apart = (*SCORE_NEUTRAL, "seed", "count_flops")
-    settings = {key: value for key, value in record.config.items() if key not in apart}
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
-    return "/".join((record.stream, record.learner, record.backbone, record.source, digest))
+
+def _run_id(folder: Path) -> str:
+    """Return the id of a folder's W&B run: what WANDB_RUN_ID says, else the one it began with."""
+    path = folder / RUN_ID
+    known = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+    chosen = _variable("RUN_ID") or known or secrets.token_hex(8)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{chosen}\n", encoding="utf-8")
+    return chosen
 
 
 def login_exists(server: str) -> bool:

@@ -12,10 +12,12 @@ import pytest
 import wandb
 
 from stream.errors import UserError
+from stream.metrics.within_task import ProbePoint
 from stream.record.matrix import Cell
-from stream.record.run_record import RunRecord
+from stream.record.run_record import ProbeRecord, RunRecord
 from stream.report import tracking
-from stream.report.tracking import NoTracking, WandbTracking, group_name, login_exists
+from stream.report.tracking import NoTracking, WandbTracking, login_exists
+from stream.report.wandb_view import config_values, group_name, points, run_name, tag_names
 from tests.record.made_record import made_record
 
 SERVER = "https://wandb.example"
@@ -23,14 +25,21 @@ SERVER = "https://wandb.example"
 
 def made(num_done: int) -> RunRecord:
     """The record of two tasks after some of them."""
-    record = made_record(2, config={"seed": 3, "learner": {"lr": 1e-3}}, seed=3)
+    config = {"seed": 3, "learner": {"lr": 1e-3}, "training": {"warmup": 0.5}, "task": {"a": {}}}
+    record = made_record(2, config=config, seed=3)
     record.order, record.ledger.base_parameters = ["a", "b"], 10
     for after, (scores, stored) in enumerate([([0.5], 10), ([0.5, 0.75], 15)][:num_done]):
         for on, score in enumerate(scores):
             record.score_matrix.record(after, on, Cell(score, "digest", "measured", 0.1))
         record.matrix = record.score_matrix.scores_or_none()
         record.ledger.add(record.order[after], 5, (stored, 4 * stored), (0, 0))
+        record.timing.learned(1.5 + after, 64, 4)
+        record.timing.evaluated(0.25, 20)
+        record.losses[record.order[after]] = [0.7, 0.6, 0.5, 0.4 - 0.1 * after]
     record.metrics |= {"average_score": 0.625}
+    record.probe = ProbeRecord(every=2, rows=4)
+    for point in ([0, 2, [0.25]], [1, 2, [0.25, 0.5]])[:num_done]:
+        record.probe.add(ProbePoint(*point), 0.1)
     return record
 
 
@@ -62,7 +71,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
 def test_an_offline_run_holds_rows_table_image_and_names(tmp_path: Path) -> None:
     track(tmp_path)
     text = json.dumps(records(tmp_path))
-    for expected in ("score/a", "score/b", "summary/average_score", "summary/stored_parameters"):
+    for expected in ("score/a", "forgetting/a", "summary/stored_parameters", "train/loss"):
         assert expected in text
     assert "task_index" in text
     assert "adapter-s3" in text
@@ -110,11 +119,11 @@ def test_a_resumed_run_shows_the_rows_done_before(tmp_path: Path) -> None:
     assert averages == [0.5, 0.625]
 
 
-def test_undefined_values_are_left_out(tmp_path: Path) -> None:
-    track(tmp_path)
-    history = [json.dumps(r) for r in records(tmp_path) if "history" in json.dumps(r).lower()]
-    assert history
-    assert not any("summary/forgetting" in line or "NaN" in line for line in history)
+def test_undefined_values_are_left_out() -> None:
+    (*_, first), (*_, second) = points(RECORD, 0), points(RECORD, 1)
+    assert "summary/forgetting" not in first  # of one task
+    assert "score/b" not in first
+    assert second["summary/forgetting"] == 0.0
 
 
 @pytest.mark.slow
@@ -176,9 +185,195 @@ def test_login_is_looked_for_never_asked(tmp_path: Path, monkeypatch: pytest.Mon
     assert login_exists(SERVER)
     assert not login_exists("https://other.example")
     assert WandbTracking()._mode(SERVER) == "online"
-    assert WandbTracking(mode="offline")._mode(SERVER) == "offline"
-    monkeypatch.setenv("WANDB_MODE", "disabled")
-    assert WandbTracking(mode="online")._mode(SERVER) == "disabled"
+
+
+@pytest.mark.parametrize(
+    ("mode", "variables", "expected"),
+    [
+        ("auto", {"WANDB_MODE": "disabled"}, "disabled"),
+        ("auto", {"WANDB_MODE": "dryrun"}, "offline"),
+        ("auto", {"WANDB_MODE": "online", "WANDB_DISABLED": "true"}, "disabled"),
+        ("auto", {"WANDB_MODE": "offline", "WANDB_DISABLED": "false"}, "offline"),
+        ("online", {"WANDB_MODE": "offline"}, "online"),  # what is set here goes first
+        ("offline", {"WANDB_MODE": "online", "WANDB_DISABLED": "true"}, "offline"),
+    ],
+)
+def test_a_mode_that_is_set_goes_before_the_environment(
+    monkeypatch: pytest.MonkeyPatch, mode: str, variables: dict[str, str], expected: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert WandbTracking(mode=mode)._mode(SERVER) == expected
+
+
+def test_a_mode_that_wandb_does_not_know_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "ofline")
+    with (
+        pytest.raises(UserError, match=r"WANDB_MODE .*'ofline'.*'offline'.*online, run"),
+        WandbTracking(),
+    ):
+        pass
+
+
+class Opened:
+    """Stands in for an open W&B run of a server that has some rows."""
+
+    def __init__(self, **summary: Any):
+        self.summary, self.resumed, self.logged = summary, bool(summary), []
+
+    def define_metric(self, name: str, step_metric: str) -> None: ...
+
+    def log(self, values: dict[str, Any]) -> None:
+        self.logged.append(values)
+
+    def finish(self, exit_code: int) -> None: ...
+
+
+def opened(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tracker: WandbTracking, **summary: Any
+) -> tuple[dict[str, Any], Opened]:
+    """What W&B is asked for by a run with two rows, and the run that was opened."""
+    asked: dict[str, Any] = {}
+    run = Opened(**summary)
+
+    def init(**arguments: Any) -> Opened:
+        asked.update(arguments)
+        return run
+
+    monkeypatch.setattr(wandb, "init", init)
+    with tracker:
+        tracker.start(folder, RECORD)
+    return asked, run
+
+
+VARIABLES = {
+    "WANDB_PROJECT": "p",
+    "WANDB_NAME": "n",
+    "WANDB_RUN_GROUP": "g",
+    "WANDB_JOB_TYPE": "j",
+    "WANDB_RUN_ID": "i",
+}
+
+
+def test_the_variables_of_wandb_count_unless_a_setting_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("WANDB_TAGS", "one, two")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path / "elsewhere"))
+    asked, _ = opened(tmp_path, monkeypatch, WandbTracking())
+    names = ("project", "name", "group", "job_type", "id", "dir")
+    assert [asked[name] for name in names] == [*"pngji", str(tmp_path / "elsewhere")]
+    assert asked["tags"][-2:] == ["one", "two"]
+    said = WandbTracking(project="P", run_name="N", group="G", job_type="J", tags=["three"])
+    asked, _ = opened(tmp_path, monkeypatch, said)
+    assert [asked[name] for name in names[:4]] == [*"PNGJ"]
+    assert asked["tags"][-1] == "three"
+
+
+def test_a_folder_has_one_id_and_folders_have_different_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / name for name in ("first", "second", "first")]
+    ids = []
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        ids.append(opened(folder, monkeypatch, WandbTracking())[0]["id"])
+    assert ids[0] == ids[2] != ids[1]
+
+
+def test_a_run_that_goes_on_sends_no_row_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = opened(tmp_path, monkeypatch, WandbTracking(), task_index=1)
+    assert [row["task_index"] for row in run.logged if "task_index" in row] == [2]
+    assert min(row["train/step"] for row in run.logged if "train/step" in row) > 4
+
+
+def test_what_is_shown_of_a_task() -> None:
+    *within, row = points(RECORD, 1)
+    assert row == {
+        "task_index": 2,
+        "score/a": 0.5,
+        "score/b": 0.75,
+        "forgetting/a": 0.0,
+        "summary/average_score": 0.625,
+        "summary/learning_score": 0.625,
+        "summary/forgetting": 0.0,
+        "summary/trained_parameters": 5,
+        "summary/stored_parameters": 15,
+        "summary/total_multiple": 1.5,
+        "summary/learning_seconds": 2.5,
+        "summary/scoring_seconds": 0.25,
+    }
+    losses = [point for point in within if "train/loss" in point]
+    # Four steps, of which two warm up: the rates are 1/3, 2/3, 1 and 1/2 of the peak.
+    assert [point["train/step"] for point in losses] == [5, 6, 7, 8]
+    assert [point["train/loss"] for point in losses] == [0.7, 0.6, 0.5, pytest.approx(0.3)]
+    rates = [1e-3 / 3, 2e-3 / 3, 1e-3, 0.5e-3]
+    assert [point["train/lr"] for point in losses] == pytest.approx(rates)
+    (probed,) = [point for point in within if "probe/a" in point]
+    assert probed == {"train/step": 6, "probe/a": 0.25, "probe/b": 0.5}
+
+
+def test_many_losses_are_shown_as_means_of_stretches() -> None:
+    losses = [float(number) for number in range(250)]
+    record = msgspec.structs.replace(RECORD, losses={"a": losses, "b": []})
+    shown = [point for point in points(record, 0) if "train/loss" in point]
+    assert [point["train/loss"] for point in shown][:2] == [1.0, 4.0]  # means of three
+    assert shown[-1]["train/loss"] == 249.0
+    assert len(shown) == 84
+
+
+def test_settings_can_be_filtered_by_the_learner_and_hold_no_task_in_full() -> None:
+    values = config_values(RECORD)
+    assert values["learner"] == {"name": "adapter", "lr": 1e-3}
+    assert values["tasks"] == ["a", "b"]
+    assert "task" not in values
+    assert all(
+        len(tag) <= 64 for tag in tag_names(msgspec.structs.replace(RECORD, stream="s" * 99))
+    )
+
+
+def test_jobs_of_a_sweep_have_names_of_their_own() -> None:
+    def name(*overrides: str) -> str:
+        return run_name(msgspec.structs.replace(RECORD, overrides=list(overrides)))
+
+    assert name() == "adapter-s3"
+    assert name("learner=adapter", "seed=3", "tracking=wandb") == "adapter-s3"
+    assert name("learner.size=8", "+training.epochs=2") == "adapter-s3 size=8 training.epochs=2"
+    assert len(name("task=[" + "a," * 200 + "]")) <= 128
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (wandb.errors.AuthenticationError("invalid key"), "takes no such API key or setting"),
+        (wandb.errors.CommError("time-out"), "does not answer"),
+    ],
+)
+def test_a_refused_key_and_a_silent_server_are_told_apart(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    said: str,
+) -> None:
+    modes = []
+
+    def init(**arguments: Any) -> Opened:
+        modes.append(arguments["mode"])
+        if arguments["mode"] == "online":
+            raise error
+        return Opened()
+
+    monkeypatch.setattr(wandb, "init", init)
+    logging.getLogger("stream").propagate = True
+    with caplog.at_level(logging.WARNING, logger="stream"), WandbTracking(mode="online") as tracker:
+        tracker.start(tmp_path, RECORD)
+    assert modes == ["online", "offline"]
+    assert f"W&B {said} ({error}); its files stay here: wandb sync" in caplog.text
 
 
 def test_modes_are_checked() -> None:
