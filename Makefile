@@ -48,7 +48,7 @@ lock:
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet torch==2.13.0 .
+	$(BIN)/python -m pip install --quiet torch==2.13.0 '.[report]'
 	$(BIN)/python -m pip freeze --exclude task-stream-simulator | sed 's/+cpu$$//' > requirements.lock
 	$(BIN)/python -m pip install --quiet -r requirements.lock --group dev
 	$(BIN)/python -m pip freeze --exclude task-stream-simulator | sed 's/+cpu$$//' > requirements-dev.lock
