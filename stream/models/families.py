@@ -110,12 +110,12 @@ def _check_values(config: Any, where: str) -> None:
         f"{where}: hidden_size={width} is not a multiple of num_attention_heads={heads}",
     )
     choose(f"hidden_act in {where}", config.hidden_act, ACT2FN)
-    padding = config.pad_token_id
-    needed = FIRST_POSITION[config.model_type] is _after_padding
-    require(
-        (padding is None and not needed) or (padding is not None and padding < config.vocab_size),
-        f"{where}: pad_token_id={padding} is not one of the {config.vocab_size} tokens",
-    )
+    padding, rows = config.pad_token_id, config.vocab_size
+    if FIRST_POSITION[config.model_type] is _after_padding:
+        valid = padding is not None and 0 <= padding < rows
+    else:
+        valid = padding is None or -rows <= padding < rows  # as torch counts
+    require(valid, f"{where}: pad_token_id={padding} is not one of the {rows} tokens")
     require(most_tokens(config) >= 1, f"{where}: pad_token_id={padding} leaves no positions")
 
 
