@@ -74,8 +74,8 @@ def read_config(backbone: BackboneConfig, location: str, vocabulary_size: int | 
     model_type = given.get("model_type")
     require(
         isinstance(model_type, str) and model_type in FIRST_POSITION,
-        f"{where}: model_type={model_type!r} is not an encoder family whose masks, positions and "
-        f"sub-layers are known. Known: {', '.join(FIRST_POSITION)}",
+        f"{where}: model_type={model_type!r} is not an encoder family that is known here. Known: "
+        f"{', '.join(FIRST_POSITION)}",
     )
     for name, value in FIXED.items():
         found = given.get(name)
@@ -85,16 +85,12 @@ def read_config(backbone: BackboneConfig, location: str, vocabulary_size: int | 
         )
     kind: Any = CONFIG_MAPPING[str(model_type)]
     if backbone.origin == "random":
+        settings = ["model_type", *sorted(vars(kind)["__annotations__"])]
         for name in given:
-            choose(f"setting of {model_type} in {where}", name, {"model_type", *_settings(kind)})
+            choose(f"setting of {model_type} in {where}", name, settings)
     config = kind.from_dict(given)
     _check_values(config, where)
     return config
-
-
-def _settings(kind: type) -> list[str]:
-    """Return the names of a family's own settings, sorted."""
-    return sorted(vars(kind)["__annotations__"])
 
 
 def _check_values(config: Any, where: str) -> None:
