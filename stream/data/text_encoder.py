@@ -153,7 +153,13 @@ def _load(location: str | Path, revision: str | None) -> Any:
 
 
 def _check(tokenizer: Any, location: str | Path) -> int:
-    """Return the token at the end of a text, if the tokenizer marks where texts begin and end."""
+    """Return the token at the end of a text, if the tokenizer marks texts, always the same way."""
+    dropout = getattr(tokenizer.model, "dropout", None)
+    require(
+        not dropout,
+        f"the tokenizer in {location} has dropout={dropout}, which gives a text other tokens each "
+        "time; remove it from tokenizer.json",
+    )
     alone = tokenizer.encode("a")
     marked = alone.sequence_ids[:1] == alone.sequence_ids[-1:] == [None]
     added = tokenizer.num_special_tokens_to_add

@@ -63,14 +63,27 @@ def read_config(backbone: BackboneConfig, location: str, vocabulary_size: int | 
     """
     from transformers import CONFIG_MAPPING, PreTrainedConfig
 
-    if backbone.origin == "random":
+    is_random = backbone.origin == "random"
+    if is_random:
         where, given = "backbone.shape", {**backbone.shape}
         if vocabulary_size is not None:
-            given = {"vocab_size": vocabulary_size, **given}
+            given.setdefault("vocab_size", vocabulary_size)
     else:
         where = f"config.json of {location}"
         given, _ = PreTrainedConfig.get_config_dict(location, revision=backbone.revision)
         require(isinstance(given, dict), f"{where} is not a JSON object")
+    _check_family(given, where)
+    kind: Any = CONFIG_MAPPING[given["model_type"]]
+    settings = ["model_type", *sorted(vars(kind)["__annotations__"])]
+    for name in given if is_random else ():  # a file may say much that no one asked for
+        choose(f"setting of {given['model_type']} in {where}", name, settings)
+    config = kind.from_dict(given)
+    _check_values(config, where)
+    return config
+
+
+def _check_family(given: Mapping[str, Any], where: str) -> None:
+    """Raise UserError unless the family is known, and computes as that family does."""
     model_type = given.get("model_type")
     require(
         isinstance(model_type, str) and model_type in FIRST_POSITION,
@@ -83,14 +96,6 @@ def read_config(backbone: BackboneConfig, location: str, vocabulary_size: int | 
             found is None or found == value,
             f"{where}: {name}={found!r} cannot be used here; it must be {value!r}",
         )
-    kind: Any = CONFIG_MAPPING[str(model_type)]
-    if backbone.origin == "random":
-        settings = ["model_type", *sorted(vars(kind)["__annotations__"])]
-        for name in given:
-            choose(f"setting of {model_type} in {where}", name, settings)
-    config = kind.from_dict(given)
-    _check_values(config, where)
-    return config
 
 
 def _check_values(config: Any, where: str) -> None:

