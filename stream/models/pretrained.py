@@ -107,8 +107,8 @@ def _pretrained_body(backbone: BackboneConfig, location: str) -> nn.Module:
         ignore_mismatched_sizes=True,  # the report has them, and what it has is refused
         output_loading_info=True,
     )
-    if backbone.pooling != "pooler" and _pooler_is_lacking(report):
-        body.pooler = None  # nothing reads it, and its values would be random
+    if backbone.pooling != "pooler":
+        _leave_out_lacking_pooler(body, report["missing_keys"])
     _check_whole(report, location)
     _check_types(_file(backbone, location, "config.json").parent, backbone.name)
     broken = [name for name, p in body.named_parameters() if not torch.isfinite(p).all()]
@@ -116,11 +116,12 @@ def _pretrained_body(backbone: BackboneConfig, location: str) -> nn.Module:
     return body
 
 
-def _pooler_is_lacking(report: dict[str, Any]) -> bool:
-    """Whether the checkpoint has no pooler; remove it from what is missing."""
-    idle = {name for name in report["missing_keys"] if name.startswith("pooler.")}
-    report["missing_keys"] -= idle
-    return bool(idle)
+def _leave_out_lacking_pooler(body: Any, missing: set[str]) -> None:
+    """Remove the pooler if the checkpoint has none: it is not read, and its values are random."""
+    idle = {name for name in missing if name.startswith("pooler.")}
+    if idle:
+        body.pooler = None
+        missing -= idle
 
 
 def _check_whole(report: dict[str, Any], location: str) -> None:
