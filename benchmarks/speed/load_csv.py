@@ -22,7 +22,7 @@ from stream.config.data import FilesData
 from stream.config.paths import locate
 from stream.config.task import FilesSource, TaskSpec
 from stream.data.loading import load_task
-from stream.data.text_encoder import CHUNK, TextEncoder
+from stream.data.text_encoder import CHUNK_ROWS, TextEncoder
 
 WORDS = 15
 SPEC = TaskSpec(
@@ -70,8 +70,8 @@ def measure(root: Path) -> None:
     peak = peak_mb() - before
     texts = [texts[0] for rows in loaded.rows.values() for texts in rows.texts]
     started = time.perf_counter()
-    for start in range(0, len(texts), CHUNK):
-        encoder._tokenizer.encode_batch(texts[start : start + CHUNK])
+    for start in range(0, len(texts), CHUNK_ROWS):
+        encoder._tokenizer.encode_batch(texts[start : start + CHUNK_ROWS])
     bare = time.perf_counter() - started
     print(f"loading, accounting, splitting     {read:7.1f} s")
     print(f"the same and encoding              {ours:7.1f} s  {len(texts) / ours:10,.0f} rows/s")

@@ -10,7 +10,10 @@ from stream.errors import choose, require
 
 @dataclass
 class BackboneConfig:
-    """A pretrained encoder of the BERT family.
+    """A pretrained encoder of the BERT family (`stream/models/families.py` lists what is known).
+
+    Its weights must be all there, with no others beside them but heads of pretraining; weights in
+    half precision are used in float32. A pooler is needed with ``pooling=pooler`` alone.
 
     Attributes:
         name: the name of the choice, such as ``minilm``.
@@ -25,7 +28,8 @@ class BackboneConfig:
             weights, heads and losses remain float32); ``auto`` is bf16 on a GPU that supports it.
         pooling: what a head reads: ``cls`` (the vector of [CLS], as in the paper), ``pooler`` (as
             in the paper's released code) or ``mean`` (the mean over tokens).
-        max_length: the number of tokens that a text or pair is cut to.
+        max_length: the number of tokens that a text or pair is cut to, at most as many as the
+            encoder has positions for.
     """
 
     name: str = MISSING

@@ -2,10 +2,11 @@
 
 import importlib.util
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from stream.config.backbone import BackboneConfig
-from stream.errors import require
+from stream.errors import UserError, require
 
 
 def conf_folder() -> Path:
@@ -29,14 +30,10 @@ def locate(config: BackboneConfig) -> str:
     """
     location = config.location or ""
     if config.origin == "package":
-        package = importlib.util.find_spec(location)
-        require(
-            package is not None and package.origin is not None,
-            f"backbone {config.name!r}: the package {location!r} is not installed",
-        )
-        assert package is not None
-        assert package.origin is not None
-        return str(Path(package.origin).parent / "model")
+        package = _package(location)
+        if package is None:
+            raise UserError(f"backbone {config.name!r}: the package {location!r} is not installed")
+        return str(package / "model")
     if config.origin == "folder":
         folder = Path(location).expanduser()
         require(
@@ -51,6 +48,14 @@ def tokenizer_location(config: BackboneConfig) -> str:
     """Return where the tokenizer's files are: ``backbone.tokenizer``, or the encoder's own."""
     if config.tokenizer is None:
         return locate(config)
-    if importlib.util.find_spec(config.tokenizer.partition("/")[0]) is None:
-        return config.tokenizer
-    return locate(BackboneConfig("tokenizer", "package", config.tokenizer))
+    package = _package(config.tokenizer)
+    return os.path.expanduser(config.tokenizer) if package is None else str(package / "model")
+
+
+def _package(name: str) -> Path | None:
+    """Return the folder of an installed package; None if there is none of this name."""
+    with suppress(ImportError, ValueError):  # such as ./folder, or a.b without a
+        package = importlib.util.find_spec(name)
+        if package is not None and package.origin is not None:
+            return Path(package.origin).parent
+    return None

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ import numpy as np
 
 from stream.data.spans.tokens import span_arrays, span_split
 from stream.data.task import Rows, Split
-from stream.errors import UserError, first_line
+from stream.data.truncation import Truncated
+from stream.errors import UserError, first_line, require
 
 CHUNK_ROWS = 4096  # enough to keep the tokenizer's threads busy, few enough to save memory
+CHUNK_CHARACTERS = 4_000_000  # rows of long texts are encoded whole, so fewer of them at once
 FORMAT = 1  # part of the cache key; raise it when the files of the cache change
 
 
@@ -23,11 +25,13 @@ class TextEncoder:
     """The tokenizer of a backbone, with a cache on disk.
 
     A pair that is too long loses tokens at the end of the longer text first; in a span task only
-    the context is cut.
+    the context is cut. What the tokenizer's own files say about padding, truncation and the
+    longest input has no effect: ``max_length`` is what counts.
 
     Attributes:
-        pad_id: the id of the padding token.
-        vocabulary_size: the number of tokens that the tokenizer knows.
+        pad_id: the id of the padding token, which is always masked. If the tokenizer has none, the
+            token at the end of a text serves as padding.
+        vocabulary_size: how many rows an embedding table must have for every token to find its own.
         encoded: how many rows were encoded rather than read from the cache.
     """
 
@@ -43,19 +47,16 @@ class TextEncoder:
             revision: the revision on the hub; None is the main branch.
 
         Raises:
-            UserError: there is no tokenizer, or only a slow one (not written in Rust).
+            UserError: there is no tokenizer, only a slow one (not written in Rust), or one that
+                does not mark where texts begin and end.
         """
-        from transformers import AutoTokenizer
-
-        try:
-            tokenizer: Any = AutoTokenizer.from_pretrained(location, revision=revision)
-            self._tokenizer = tokenizer.backend_tokenizer
-        except (OSError, ValueError, AttributeError) as error:
-            raise UserError(f"no tokenizer in {location}: {first_line(error)}") from error
-        self.pad_id = int(tokenizer.pad_token_id)
-        self.vocabulary_size = len(tokenizer)
+        tokenizer = _load(location, revision)
+        self._tokenizer = tokenizer.backend_tokenizer
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_length, strategy="longest_first")
+        self._tokenizer.no_truncation()
+        end = _check(self._tokenizer, location)
+        self.pad_id = end if tokenizer.pad_token_id is None else int(tokenizer.pad_token_id)
+        self.vocabulary_size = max(len(tokenizer), *(n + 1 for n in tokenizer.added_tokens_decoder))
         self._max_length = max_length
         key = f"{FORMAT} {max_length} {self._tokenizer.to_str()}"
         self._key = hashlib.sha256(key.encode()).hexdigest()
@@ -100,39 +101,89 @@ class TextEncoder:
     def _encode(self, rows: Rows) -> tuple[dict[str, np.ndarray], int]:
         """Return the arrays of the token cache by name, and how many rows were cut."""
         has_spans = rows.labels.dtype == object
-        strategy = "only_second" if has_spans else "longest_first"
-        self._tokenizer.enable_truncation(self._max_length, strategy=strategy)
         chunks, truncated = list[dict[str, np.ndarray]](), 0
-        for start in range(0, len(rows), CHUNK_ROWS):
-            part = slice(start, start + CHUNK_ROWS)
-            batch = self._encode_batch(rows.texts[part])
+        for part in _chunks(rows.texts):
+            batch = self._encode_batch(rows.texts[part], only_second=has_spans)
             spans = span_arrays(batch, rows.labels[part]) if has_spans else {}
             chunks.append(_token_arrays(batch, single=len(rows.texts[0]) == 1) | spans)
-            truncated += sum(bool(encoding.overflowing) for encoding in batch)
+            truncated += sum(row.is_cut for row in batch)
         self.encoded += len(rows)
         arrays = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
         offsets = np.concatenate([[0], np.cumsum(arrays.pop("lengths"))]).astype(np.int64)
         return {**arrays, "offsets": offsets}, truncated
 
-    def _encode_batch(self, texts: Sequence[tuple[str, ...]]) -> list[Any]:
+    def _encode_batch(
+        self, texts: Sequence[tuple[str, ...]], *, only_second: bool
+    ) -> list[Truncated]:
         """Encode some rows with the tokenizer.
 
         Raises:
             UserError: a question leaves no room for its context.
         """
-        try:
-            return self._tokenizer.encode_batch([row[0] if len(row) == 1 else row for row in texts])
-        except Exception as error:  # the tokenizer raises plain Exception
-            if "too short" not in str(error):
-                raise
-            longest = max((question for question, _ in texts), key=len)
-            raise UserError(
-                f"a question leaves no room for its context in {self._max_length} tokens; raise "
-                f"backbone.max_length. The longest: {longest[:200]!r}"
-            ) from error
+        whole = self._tokenizer.encode_batch([row[0] if len(row) == 1 else row for row in texts])
+        batch = [Truncated(row, self._max_length, only_second=only_second) for row in whole]
+        crowded = [row[0] for row, cut in zip(texts, batch, strict=True) if not cut.has_room]
+        require(
+            not crowded,
+            f"a question leaves no room for its context in {self._max_length} tokens; raise "
+            f"backbone.max_length. The longest: {max(crowded, key=len, default='')[:200]!r}",
+        )
+        return batch
 
 
-def _token_arrays(batch: Sequence[Any], *, single: bool) -> dict[str, np.ndarray]:
+def _load(location: str | Path, revision: str | None) -> Any:
+    """Return a fast tokenizer as transformers loads it."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(
+            location, revision=revision, trust_remote_code=False
+        )
+        special = len(set(tokenizer.all_special_tokens))
+        only_special = tokenizer.backend_tokenizer.get_vocab_size() <= special
+    except Exception as error:  # the library written in Rust raises plain Exception
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"no tokenizer in {location}: {reason}") from error
+    require(
+        not only_special,  # what transformers makes of a folder that has a config.json alone
+        f"no tokenizer in {location}: its vocabulary has special tokens only; save the tokenizer's "
+        "files (such as tokenizer.json) there",
+    )
+    return tokenizer
+
+
+def _check(tokenizer: Any, location: str | Path) -> int:
+    """Return the token at the end of a text, if the tokenizer marks texts, always the same way."""
+    dropout = getattr(tokenizer.model, "dropout", None)
+    require(
+        not dropout,
+        f"the tokenizer in {location} has dropout={dropout}, which gives a text other tokens each "
+        "time; remove it from tokenizer.json",
+    )
+    alone = tokenizer.encode("a")
+    marked = alone.sequence_ids[:1] == alone.sequence_ids[-1:] == [None]
+    added = tokenizer.num_special_tokens_to_add
+    divided = added(is_pair=True) > added(is_pair=False)
+    require(
+        marked and divided,
+        f"the tokenizer in {location} puts no special tokens (such as [CLS] and [SEP]) before, "
+        "between and after texts, which heads and pairs need; give it a post-processor",
+    )
+    return int(alone.ids[-1])
+
+
+def _chunks(texts: Sequence[tuple[str, ...]]) -> Iterator[slice]:
+    """Yield slices of rows that are encoded together: neither many rows nor many characters."""
+    start = characters = 0
+    for index, row in enumerate(texts):
+        characters += sum(map(len, row))
+        if index > start and (index == start + CHUNK_ROWS or characters > CHUNK_CHARACTERS):
+            yield slice(start, index)
+            start, characters = index, sum(map(len, row))
+    yield slice(start, len(texts))
+
+
+def _token_arrays(batch: Sequence[Truncated], *, single: bool) -> dict[str, np.ndarray]:
     """Return the token ids of some rows in one flat array, and the lengths of the rows."""
     ids = [encoding.ids for encoding in batch]
     lengths = np.array([len(row) for row in ids], np.int64)

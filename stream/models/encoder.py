@@ -1,23 +1,20 @@
-"""The pretrained encoder: loading, checking, and where its sub-layers are.
+"""The pretrained encoder: what it computes, and where its sub-layers are.
 
 B examples, L tokens, D width.
 """
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from stream.config.backbone import BackboneConfig
-from stream.config.paths import locate
 from stream.data.batches import TokenBatch
-from stream.errors import UserError, first_line, require, understood
+from stream.errors import require
+from stream.models.families import first_position
 from stream.models.onednn import convolve_linears
-from stream.seeding import preserved_rng_state
+from stream.models.pretrained import load_body
 
 POSITIONS = ("attention", "feedforward")
 
@@ -67,7 +64,8 @@ class Encoder(nn.Module):
         self.pooling = pooling
         config: Any = body.config
         self.width = int(config.hidden_size)
-        self.most_tokens = int(config.max_position_embeddings) - 2  # RoBERTa counts from 2
+        self.most_tokens = int(config.max_position_embeddings) - 2  # few enough in every family
+        self._first_position = first_position(config)
         # transformers makes that mask from a number on the CPU, which no CUDA graph can hold.
         self._adds_mask = getattr(config, "_attn_implementation", None) == "eager"
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
@@ -91,6 +89,8 @@ class Encoder(nn.Module):
         """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
         inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask, **types}
+        if self._first_position:  # transformers would count ids that it takes for padding
+            inputs["position_ids"] = self._positions(batch.attention_mask)
         if self.prompt is not None:
             inputs = self._prompted(inputs)
         if self._adds_mask:
@@ -130,9 +130,7 @@ class Encoder(nn.Module):
         body: Any = self.body
         embedded = body.get_input_embeddings()(inputs["input_ids"])
         vectors = self.prompt(embedded)
-        first = getattr(body.embeddings.position_embeddings, "padding_idx", None)
-        start = 0 if first is None else first + 1
-        mask = inputs["attention_mask"]
+        mask, start = inputs["attention_mask"], self._first_position
         positions = (mask.cumsum(1) - 1).clamp(min=0) + start
 
         def widened(values: torch.Tensor, between: torch.Tensor) -> torch.Tensor:
@@ -147,6 +145,10 @@ class Encoder(nn.Module):
         if "token_type_ids" in inputs:
             found["token_type_ids"] = widened(inputs["token_type_ids"], torch.zeros_like(same))
         return found
+
+    def _positions(self, mask: torch.Tensor) -> torch.Tensor:
+        """Return the positions of tokens, which padding does not count among, [B, L]."""
+        return mask.cumsum(1) * mask + (self._first_position - 1)
 
     def _added(self, mask: torch.Tensor) -> torch.Tensor:
         """Return what a mask [B, L] adds to the attention scores, [B, 1, 1, L]."""
@@ -221,50 +223,12 @@ class Encoder(nn.Module):
 def load_encoder(config: BackboneConfig, *, vocabulary_size: int, seed: int = 0) -> Encoder:
     """Load the pretrained encoder in float32, or build one with random weights.
 
+    Args:
+        config: the settings of the backbone.
+        vocabulary_size: the number of tokens, for random weights.
+        seed: of random weights.
+
     Raises:
-        UserError: missing files, a wrong digest, or an encoder that cannot take adapters.
+        UserError: an encoder that is not whole, not of a known family, or has no pooler to read.
     """
-    from transformers import AutoModel
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
-    if config.origin == "random":
-        return Encoder(_random_body(config.shape, vocabulary_size, seed), config.pooling)
-    location = locate(config)
-    if config.sha256 is not None:
-        _check_digest(Path(location) / "model.safetensors", config.sha256)
-    try:
-        body = AutoModel.from_pretrained(
-            location, revision=config.revision, dtype=torch.float32, use_safetensors=True
-        )
-    except (OSError, ValueError) as error:
-        reason = first_line(error)
-        raise UserError(
-            f"cannot load backbone {config.name!r} from {location}: {reason}"
-        ) from error
-    return Encoder(body, config.pooling)
-
-
-def _random_body(shape: Mapping[str, Any], vocabulary_size: int, seed: int) -> nn.Module:
-    """Build an encoder of a given shape (``model_type`` and its configuration's fields)."""
-    from huggingface_hub.errors import StrictDataclassError
-    from transformers import AutoConfig, AutoModel
-
-    fields = {"vocab_size": vocabulary_size, **shape}
-    with preserved_rng_state(), understood(f"backbone.shape {dict(shape)}"):
-        torch.manual_seed(seed)
-        try:
-            return AutoModel.from_config(AutoConfig.for_model(**fields))
-        except StrictDataclassError as error:
-            raise ValueError(first_line(error)) from error
-
-
-def _check_digest(path: Path, expected: str) -> None:
-    """Raise UserError unless the weights have the expected SHA-256."""
-    require(path.is_file(), f"no weights at {path}")
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    require(
-        found == expected,
-        f"{path} has SHA-256 {found}, expected {expected}: not the weights that were asked for",
-    )
+    return Encoder(load_body(config, vocabulary_size, seed), config.pooling)

@@ -13,6 +13,7 @@ from stream.data.text_encoder import TextEncoder
 from stream.errors import choose, require
 from stream.models.encoder import load_encoder
 from stream.models.heads import TaskModel
+from stream.models.pretrained import check_backbone, check_vocabulary
 from stream.record.run_record import LedgerRecord
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.new_record import data_record, new_record
@@ -39,12 +40,14 @@ def build_run(
         UserError: something asked for is not there or makes no sense.
     """
     device = pick_device(config.device)
+    check_backbone(config.backbone)
     text_encoder = TextEncoder(
         tokenizer_location(config.backbone),
         config.backbone.max_length,
         cache_folder(config.cache),
         revision=config.backbone.revision,
     )
+    check_vocabulary(config.backbone, text_encoder)
     given = None if tasks is None else (tasks, ())
     tasks, leaks = given or build_tasks(config, text_encoder, on_task)
     on_backbone(config.backbone.name)

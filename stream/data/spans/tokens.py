@@ -16,6 +16,7 @@ import pyarrow as pa
 from stream.data.spans.answers import Answers
 from stream.data.table import SourceTable
 from stream.data.task import Rows, Split
+from stream.data.truncation import Truncated
 
 Answer = tuple[str, int]  # a text, and its first character in the context
 
@@ -62,18 +63,18 @@ def answers_in(context: str, texts: Any, starts: Any) -> tuple[Answer, ...] | No
     return tuple(zip(texts, starts, strict=True))
 
 
-def token_span(encoding: Any, answers: Sequence[Answer]) -> tuple[int, int, int, int]:
+def token_span(encoding: Truncated, answers: Sequence[Answer]) -> tuple[int, int, int, int]:
     """Return where the first answer and the context are among the tokens of an example.
 
     Args:
-        encoding: the fast tokenizer's encoding of the pair.
+        encoding: the encoded pair.
         answers: the answers of the row.
 
     Returns:
         The first and last token of the first answer; the context's first token and the one after
         its last. The answer is (0, 0), which is [CLS], if there is none or if it was cut.
     """
-    texts: list[int | None] = encoding.sequence_ids
+    texts = encoding.sequence_ids
     if 1 not in texts:
         return 0, 0, 0, 0
     first, stop = texts.index(1), len(texts) - texts[::-1].index(1)
@@ -84,13 +85,13 @@ def token_span(encoding: Any, answers: Sequence[Answer]) -> tuple[int, int, int,
     end = start + len(text.strip())
     char_spans = np.array(encoding.offsets[first:stop])
     overlapping = np.flatnonzero((char_spans[:, 0] < end) & (char_spans[:, 1] > start))
-    is_cut = bool(encoding.overflowing) and end > char_spans[-1, 1]
+    is_cut = encoding.is_cut and end > char_spans[-1, 1]
     if is_cut or not len(overlapping):
         return 0, 0, first, stop
     return first + int(overlapping[0]), first + int(overlapping[-1]), first, stop
 
 
-def span_arrays(batch: Sequence[Any], answers: np.ndarray) -> dict[str, np.ndarray]:
+def span_arrays(batch: Sequence[Truncated], answers: np.ndarray) -> dict[str, np.ndarray]:
     """Return the labels of some examples, as in `Split`, and the character spans of their tokens.
 
     The names are those of the files in the token cache; ``places`` are the character spans.
