@@ -8,9 +8,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from analysis.figures.against_setting import against_setting
-from analysis.figures.along_stream import average, cost, forgetting, growth
+from analysis.figures.along_stream import average, forgetting, growth
 from analysis.figures.matrices import matrices
 from analysis.figures.orders import orders
+from analysis.figures.score_against import cost, parameters
 from analysis.figures.stability import stability
 from analysis.figures.style import NothingToDrawError
 from analysis.figures.tradeoff import tradeoff
@@ -103,6 +104,7 @@ TOGETHER: dict[str, Callable[[Sequence[RecordedRun]], Figure]] = {
     "forgetting": forgetting,
     "growth": growth,
     "cost": cost,
+    "parameters": parameters,
     "stability": stability,
     "tradeoff": tradeoff,
     "orders": orders,

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from analysis.runs.methods import Estimate, Method
+from analysis.runs.estimate import Estimate
+from analysis.runs.methods import Method
 from analysis.runs.values import Value, metric, total_multiple, train_s, trained_fraction
 from analysis.tables.compare import show_multiple, show_seconds
 from analysis.tables.references import References
