@@ -78,7 +78,7 @@ def label_log_axis(axis: Axis, label: str, form: Formatter) -> None:
         label: what it shows; empty for none.
         form: how a tick is written.
     """
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
     low, high = axis.get_view_interval()
     few = high / low < 300
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=20))

@@ -15,6 +15,7 @@ from analysis.figures.score_against import cost, parameters
 from analysis.figures.stability import stability
 from analysis.figures.style import NothingToDrawError
 from analysis.figures.tradeoff import tradeoff
+from analysis.runs.cautions import cautions
 from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import largest_comparable
 from analysis.runs.methods import method_labels
@@ -32,11 +33,13 @@ class Drawn:
         paths: the files written.
         notes: figures that had nothing to show, a line each.
         left_out: runs that are in no figure of several runs, a line each.
+        cautions: what to know about the means, a line each.
     """
 
     paths: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
 
 
 def write_figures(
@@ -62,6 +65,7 @@ def write_figures(
     wanted = names or ([] if setting else ["runs", *TOGETHER])
     drawn = Drawn()
     same_stream, drawn.left_out = largest_comparable(runs)
+    drawn.cautions = cautions(same_stream) if wanted != ["runs"] else []
     if "orders" in wanted:
         same_tasks, drawn.left_out = largest_comparable(runs, any_order=True)
     else:
