@@ -100,7 +100,7 @@ def growth(runs: Sequence[RecordedRun]) -> Figure:
         label, where = f"{legend_label(method)}: {end}", copies[: len(multiples)]
         axes.plot(where, multiples, lw=1.8, ms=size, label=label, **line_style(method))
     axes.set_xlabel("after learning task")
-    label = f"stored in total ({TIMES} the pretrained encoder)"
+    label = f"stored ({TIMES} the pretrained encoder)"
     label_log_axis(axes.yaxis, label, FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
     axes.set_xticks(copies, names, rotation=90, fontsize=8.5)
     tidy(axes)

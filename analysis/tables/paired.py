@@ -12,7 +12,7 @@ from analysis.runs.methods import group, repetitions
 from analysis.tables.labels import short_names
 from analysis.tables.text_table import Row, TextTable
 from stream.errors import UserError, unknown
-from stream.formatting import DASH, MINUS, percent
+from stream.formatting import DASH, signed
 
 MEASURES = {
     "average_score": "average\nscore",
@@ -112,9 +112,3 @@ def show_difference(difference: Estimate) -> str:
         return f"{mean} [{DASH}]"
     low, high = difference.interval
     return f"{mean} [{signed(low)}, {signed(high)}]"
-
-
-def signed(fraction: float) -> str:
-    """Percentage points with their sign."""
-    text = percent(fraction)
-    return text if text.startswith(MINUS) or text.strip("0.") == "" else f"+{text}"

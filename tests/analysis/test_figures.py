@@ -11,9 +11,10 @@ from matplotlib.text import Text
 
 from analysis.__main__ import main
 from analysis.figures.against_setting import against_setting
-from analysis.figures.along_stream import average, cost, forgetting, growth
+from analysis.figures.along_stream import average, forgetting, growth
 from analysis.figures.matrices import matrices
 from analysis.figures.orders import order_scores, orders
+from analysis.figures.score_against import cost
 from analysis.figures.setting_series import by_setting
 from analysis.figures.stability import stability
 from analysis.figures.style import NothingToDrawError
@@ -106,7 +107,9 @@ def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
     finetune, replay = figure.axes[0].lines
     np.testing.assert_allclose(replay.get_ydata(orig=False), [0.9, 0.75, 1.25 / 3])
     np.testing.assert_allclose(finetune.get_ydata(orig=False), [0.95, 0.8, 1.4 / 3])
-    assert finetune.get_label() == "finetune: 46.7 % at the end, mean ± sd of 2 seeds"
+    assert (
+        finetune.get_label() == "finetune: 46.7 % at the end, mean and 95% t interval over 2 seeds"
+    )
     assert "generated data" in figure.get_suptitle()
 
 
@@ -198,7 +201,7 @@ def test_cost_has_a_panel_for_operations_where_they_were_counted() -> None:
     seconds, operations = figure.axes
     assert [c[0].get_xdata(orig=False)[0] for c in seconds.containers] == [60.0, 60.0]
     assert [c[0].get_xdata(orig=False)[0] for c in operations.containers] == [7e12]
-    assert operations.get_xlabel().endswith("nothing recorded: tfidf")
+    assert operations.get_xlabel().endswith("none or not recorded: tfidf")
     assert len(cost(runs[2:]).axes) == 1
 
 
@@ -255,7 +258,8 @@ def test_tradeoff_draws_one_line_a_learner_over_its_sizes() -> None:
     own = [sized(64, [0.9, 0.5, 0.3]), sized(8, [0.6, 0.6, 0.3]), final("topk", [0.5] * 3)]
     figure = tradeoff([*FULL, *own])
     check_readable(figure)
-    assert figure.get_suptitle().endswith("means of 1 to 2 seeds")  # the bars are of the tasks
+    heading = " ".join(figure.get_suptitle().split())
+    assert heading.endswith("means over 1 to 2 seeds")  # the bars are of the tasks
     adapter, topk = (container[0] for container in figure.axes[0].containers)
     np.testing.assert_allclose(
         adapter.get_xdata(orig=False), [16_000, 128_000]
@@ -279,7 +283,8 @@ def test_an_ablation_draws_every_task_with_the_band_of_full_fine_tuning() -> Non
     np.testing.assert_allclose(points.get_xdata(orig=False), [8, 64])
     np.testing.assert_allclose(points.get_ydata(orig=False), [0.6, 0.8])
     bar = panel.containers[0][2][0].get_segments()[1]
-    np.testing.assert_allclose(bar[:, 1], [0.8 - 0.02**0.5, 0.8 + 0.02**0.5])  # of 0.7 and 0.9
+    half_width = 12.706 * 0.02**0.5 / 2**0.5  # of 0.7 and 0.9; t(0.975, 1) from a table
+    np.testing.assert_allclose(bar[:, 1], [0.8 - half_width, 0.8 + half_width], atol=1e-4)
     band = [line for line in panel.lines if str(line.get_label()).startswith("full")]
     np.testing.assert_allclose(band[0].get_ydata(orig=False), 0.6)
     assert panel.get_xscale() == "linear"
@@ -429,7 +434,7 @@ def test_figures_names_what_it_cannot_draw(
         *(f"replay_seed0_{name}" for name in ("matrix", "scores", "parameters")),
     ]
     stability_line, stream_line = output.err.splitlines()
-    assert stability_line.startswith("analysis: no figure stability: no run has a probe")
+    assert stability_line.startswith("figures: no figure stability: no run has a probe")
     assert stream_line.endswith("stream: custom and glue")
     for options, reason in (
         (["--only", "stability"], "nothing to draw"),

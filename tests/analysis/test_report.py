@@ -55,13 +55,14 @@ def headline(*records: RunRecord) -> list[dict[str, str]]:
     return [dict(zip(names, (c.text for c in row), strict=True)) for row in table.rows]
 
 
-def test_headline_is_mean_and_sample_deviation_over_seeds() -> None:
+def test_headline_is_mean_and_interval_over_seeds() -> None:
     values = [0.5, 0.6, 0.75]
     row = headline(*(scored(v, seed) for seed, v in enumerate(values)))[0]
-    expected = f"{100 * mean(values):.1f} ± {100 * stdev(values):.1f}"
+    half_width = 4.3027 * stdev(values) / 3**0.5  # t(0.975, 2) from a table
+    expected = f"{100 * mean(values):.1f} ± {100 * half_width:.1f}"
     assert row["average score %"] == row["learning score %"] == expected
     assert row["n"] == "3"
-    assert row["memory"] == "3 of 6"  # 1 of 2 in each run
+    assert row["memory"] == "1 of 2"  # in each run, as compare says it
     assert row["trained %/task"] == "2.00 ± 0.00"
     assert row["training s"] == "60 ± 0.0"
 
@@ -94,8 +95,8 @@ def test_a_method_with_partial_runs_only_is_marked() -> None:
 def test_references_are_paired_by_seed_and_marked() -> None:
     finetune = [scored(0.5, 1), scored(0.6, 2), scored(0.1, 3)]
     rows = headline(*finetune, scored(0.8, 1, "joint"), scored(0.7, 2, "joint"))
-    assert rows[0]["gap to joint %"] == "20.0 ± 14.1 (n=2)"  # 30 and 10
-    assert rows[0]["intransigence (joint_final) %"] == "20.0 ± 14.1 (n=2)"
+    assert rows[0]["gap to joint %"] == "20.0 ± 127.1 (n=2)"  # 30 and 10
+    assert rows[0]["intransigence (joint_final) %"] == "20.0 ± 127.1 (n=2)"
     assert rows[1]["gap to joint %"] == DASH
     page = render(runs_of(finetune[0], scored(0.8, 1, "joint")))
     assert page.count('<span class="badge">reference</span>') == 2  # headline and runs
@@ -140,10 +141,10 @@ def test_what_needs_no_interaction_is_a_drawing_and_else_a_sentence() -> None:
     page = Elements(without_plotly(render(runs_of(record_of(), record_of("joint")))))
     sources = [value or "" for name, value in page.attributes if name == "src"]
     drawings = [b64decode(source.partition("base64,")[2]).decode() for source in sources]
-    assert len(drawings) == 3
+    assert len(drawings) == 4
     assert all("<svg" in text and "joint" in text for text in drawings)
     single = Elements(without_plotly(render(runs_of(record_of(order=["cola"], matrix=[[0.9]])))))
-    assert single.tags.count("img") == 2
+    assert single.tags.count("img") == 3
     assert "a stream of one task forgets nothing" in single.text
 
 
@@ -332,7 +333,7 @@ def test_the_largest_group_is_reported_and_the_rest_named(
     for folder, reason in ((broken, "truncated"), (foreign, "schema")):
         assert any(str(folder) in line and reason in line for line in lines)
         assert str(folder) in page
-    assert any(line.startswith(f"analysis: left out: {other}") for line in lines)
+    assert any(line.startswith(f"report: left out: {other}") for line in lines)
     assert "data hash" in page
     assert "1 method, 2 runs" in page
     assert [path.name for path in out.parent.iterdir()] == ["report.html"]
@@ -351,7 +352,8 @@ def test_without_plotly_one_line_names_the_extra(
     run = write(tmp_path / "1", record_of())
     assert main(["report", str(run), "--out", str(tmp_path / "r.html")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "pip install 'task-stream-simulator[report]'" in line
+    assert f"{sys.executable} -m pip install 'plotly>=7'" in line
+    assert "pip install -e '.[report]'" in line
 
 
 def test_reporting_imports_no_torch(tmp_path: Path) -> None:
