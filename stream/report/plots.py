@@ -193,10 +193,11 @@ def _draw_task(axes: Axes, scores: np.ndarray, num_tasks: int, untrained: float,
         name: the title.
     """
     numbers, first = np.arange(num_tasks - len(scores) + 1, num_tasks + 1), scores[0]
-    axes.axhline(untrained, color=GREY, lw=1, ls=":")
     for bound, colour in ((np.minimum, ORANGE), (np.maximum, GREEN)):
         axes.fill_between(numbers, first, bound(scores, first), color=colour, alpha=0.35, lw=0)
     axes.plot(numbers, scores, color=BLUE, lw=1.5, marker="o", ms=3, markevery=[0])
+    if not math.isnan(untrained):
+        axes.axhline(untrained, color=GREY, lw=1, ls=":")
     note, colour, measured = "not evaluated", GREY, scores[~np.isnan(scores)]
     if len(measured):
         change = signed(measured[-1] - first)
@@ -237,11 +238,12 @@ def _draw_growth(axes: Axes, ledger: LedgerRecord, num_tasks: int) -> None:
     style: dict[str, Any] = {"ha": "center", "weight": "bold", "textcoords": "offset points"}
     top = max(num_tasks, *multiples)
     for number, multiple, colour in ends:
-        offset = (0, 6 if multiple == top else -14)  # the lower one's label goes below
+        is_just_below = 0.7 * top < multiple < top  # its label would cover the upper line
+        offset = (0, -14 if is_just_below else 6)
         axes.annotate(f"{multiple:.2f}{TIMES}", (number, multiple), offset, color=colour, **style)
-    axes.set_ylim(-0.22 * top, 1.15 * top)  # linear: a copy per task is a straight line
-    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}{TIMES}" if tick >= 0 else "")
+    axes.set_ylim(0, 1.15 * top)  # linear: a copy per task is a straight line
+    ticks = [t for t in MaxNLocator(6, integer=True).tick_values(0, top) if t <= 1.15 * top]
+    axes.set_yticks(ticks, [f"{tick:g}{TIMES}" for tick in ticks])
     _tidy(axes, f"stored in total, as a multiple of the base ({base / 1e6:.3g} million parameters)")
     axes.legend(loc="upper left", frameon=False)
 
