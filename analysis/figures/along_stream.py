@@ -22,7 +22,7 @@ from analysis.figures.style import (
     tidy,
 )
 from analysis.runs.collect import RecordedRun
-from analysis.runs.estimate import INTERVAL, mean_and_half_width, over_seeds
+from analysis.runs.estimate import mean_and_half_width, over_seeds
 from analysis.runs.methods import Method, build_methods
 from stream.formatting import DASH, TIMES, count, percent
 from stream.metrics import forgetting_by_task
@@ -114,7 +114,8 @@ def average(runs: Sequence[RecordedRun]) -> Figure:
     names = display_names(runs[0].record)
     methods = build_methods(runs)
     height = 5.2 + 0.08 * max(map(len, names)) + 0.25 * len(methods)
-    figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs))
+    title = f"average so far, {over_seeds(num_seeds(methods))}"
+    figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
     numbers = np.arange(1, len(names) + 1)
     for method in methods:
@@ -141,7 +142,7 @@ def _average_label(method: Method, line: np.ndarray) -> str:
     """The method, how many seeds its line stands for, and where it ends."""
     measured, number = line[~np.isnan(line)], len(method.counted)
     end = f"{percent(measured[-1] if len(measured) else None)} %".replace(f"{DASH} %", DASH)
-    note = f", mean and {INTERVAL} over {number} seeds" if number > 1 else ""
+    note = f", {count(number, 'seed')}" if number > 1 else ""
     if not method.is_complete:
         note = f", partial: {count(len(measured), 'task')}"
     return f"{plain(method.label, 80)}: {end} at the end{note}"

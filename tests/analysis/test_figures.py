@@ -107,9 +107,8 @@ def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
     finetune, replay = figure.axes[0].lines
     np.testing.assert_allclose(replay.get_ydata(orig=False), [0.9, 0.75, 1.25 / 3])
     np.testing.assert_allclose(finetune.get_ydata(orig=False), [0.95, 0.8, 1.4 / 3])
-    assert (
-        finetune.get_label() == "finetune: 46.7 % at the end, mean and 95% t interval over 2 seeds"
-    )
+    assert finetune.get_label() == "finetune: 46.7 % at the end, 2 seeds"
+    assert "95% t interval over 1 to 2 seeds" in " ".join(figure.get_suptitle().split())
     assert "generated data" in figure.get_suptitle()
 
 
@@ -203,6 +202,35 @@ def test_cost_has_a_panel_for_operations_where_they_were_counted() -> None:
     assert [c[0].get_xdata(orig=False)[0] for c in operations.containers] == [7e12]
     assert operations.get_xlabel().endswith("none or not recorded: tfidf")
     assert len(cost(runs[2:]).axes) == 1
+
+
+def test_scores_stand_against_trained_and_stored_parameters() -> None:
+    """Trained: mean over the tasks of 10,000, 20,000 and 30,000. Stored: 1.3 times the base."""
+    untrained = ledger_of(*(ledger_row(k, trained_parameters=0) for k in (1, 2, 3)))
+    runs = [run_of(record_of("adapter", seed)) for seed in (0, 1)]
+    figure = parameters([*runs, run_of(record_of("majority", ledger=untrained))])
+    check_readable(figure)
+    trained, stored = figure.axes
+    assert [c[0].get_xdata(orig=False)[0] for c in trained.containers] == [20_000.0]
+    assert [c[0].get_xdata(orig=False)[0] for c in stored.containers] == [1.3, 1.3]
+    np.testing.assert_allclose(stored.containers[0][0].get_ydata(orig=False), [1.25 / 3])
+    assert trained.get_xlabel().endswith("logarithmic\nnone or not recorded: majority")
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["adapter: 41.7 %", "majority: 41.7 %"]
+
+
+def test_logarithmic_axes_say_so() -> None:
+    """Straight growth is bent on them."""
+    sizes = [sized(1, [0.1] * 3), sized(64, [0.2] * 3)]
+    figures = [growth(FULL), cost(FULL), parameters(FULL), tradeoff([*FULL, *sizes])]
+    figures.append(against_setting(sizes, "learner.size")[0])
+    for axes in (axes for figure in figures for axes in figure.axes):
+        for scale, label in (
+            (axes.get_xscale(), axes.get_xlabel()),
+            (axes.get_yscale(), axes.get_ylabel()),
+        ):
+            assert ("logarithmic" in label) == (scale == "log" and bool(label))
+    assert any("logarithmic" in axes.get_xlabel() for axes in figures[-1].axes)
 
 
 def test_stability_curves_run_over_all_steps() -> None:

@@ -67,11 +67,15 @@ def test_it_opens_without_error_request_and_overflow(
     drawn = "[...document.querySelectorAll('.chart')].filter(e => e.querySelector('.main-svg .xy'))"
     assert chromium.run(f"{drawn}.length") == charts == 7
     images = "[...document.querySelectorAll('.drawing img')].map(e => e.naturalWidth > 600)"
-    assert chromium.run(images) == [True] * 3
+    assert chromium.run(images) == [True] * 4
     widths = "[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]"
     assert chromium.run(widths) == [size[0]] * 3
     wide = "[...document.querySelectorAll('.chart svg')].filter(e => e.clientWidth > innerWidth)"
     assert chromium.run(f"{wide}.length") == 0
+    shown = "[...document.querySelectorAll('.drawing img')].every(e => e.clientWidth > 0)"
+    assert chromium.run(shown)
+    table = "document.getElementById('table-headline').parentElement"
+    assert chromium.run(f"{table}.scrollWidth <= {table}.clientWidth")  # nothing of it is cut
     assert chromium.complaints() == []
     outside = [url for url in chromium.requests() if not url.startswith("data:")]
     assert outside == [page.resolve().as_uri()]
