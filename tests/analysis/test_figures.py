@@ -14,7 +14,7 @@ from analysis.figures.against_setting import against_setting
 from analysis.figures.along_stream import average, forgetting, growth
 from analysis.figures.matrices import matrices
 from analysis.figures.orders import order_scores, orders
-from analysis.figures.score_against import cost
+from analysis.figures.score_against import cost, parameters
 from analysis.figures.setting_series import by_setting
 from analysis.figures.stability import stability
 from analysis.figures.style import NothingToDrawError
