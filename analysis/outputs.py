@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from analysis.errors import disk_trouble
 from stream.atomic_io import write_atomic
 from stream.errors import UserError, require
 
@@ -58,7 +59,7 @@ def writing(option: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = disk_trouble(error)
         raise UserError(f"{option} {path} cannot be written: {reason}") from error
 
 

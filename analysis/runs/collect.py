@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.errors import disk_trouble
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
 from stream.run_folder import FILE_NAME
@@ -36,8 +37,10 @@ def collect(paths: Iterable[Path]) -> tuple[list[RecordedRun], list[str]]:
         for file in files:
             try:
                 runs.setdefault(file.resolve(), RecordedRun(file.parent, RunRecord.read(file)))
-            except (UserError, OSError) as error:
+            except UserError as error:
                 problems.append(" ".join(str(error).split()))
+            except OSError as error:
+                problems.append(disk_trouble(error))
     return list(runs.values()), problems
 
 

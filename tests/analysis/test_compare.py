@@ -128,6 +128,12 @@ def test_empty_and_missing_folders_exit_with_2_and_one_line_each(
     ]
 
 
+def test_a_file_that_cannot_be_read_is_named_without_an_error_number(tmp_path: Path) -> None:
+    (tmp_path / "results.json").mkdir()
+    _, (problem,) = collect([tmp_path])
+    assert problem == f"{tmp_path / 'results.json'}: is a directory"
+
+
 def test_a_broken_run_does_not_hide_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

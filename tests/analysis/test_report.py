@@ -225,14 +225,13 @@ def test_hostile_text_stays_text() -> None:
         )
         return without_plotly(render(runs_of(record), [text]))
 
-    hostile, plain = Elements(page_with(HOSTILE)), Elements(page_with("plain"))
+    page = page_with(HOSTILE)
+    hostile, plain = Elements(page), Elements(page_with("plain"))
     assert hostile.tags == plain.tags
     assert [name for name, _ in hostile.attributes] == [name for name, _ in plain.attributes]
     assert visible(HOSTILE) in hostile.text
-    assert not set("\u202e\x07\ud800") & set(page_with(HOSTILE))
-    labels = json.dumps(
-        json.loads(re.findall(r'id="figures">(.*?)</script>', page_with(HOSTILE))[0])
-    )
+    assert not set("\u202e\x07\ud800") & set(page)
+    labels = json.dumps(json.loads(re.findall(r'id="figures">(.*?)</script>', page)[0]))
     assert "<img" not in labels
     assert "%{x}$" not in labels.replace("\\u202e", "")
 
