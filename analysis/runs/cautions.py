@@ -41,7 +41,8 @@ def _not_counted(method: Method) -> Iterator[str]:
 
 def _is_copy(one: RunRecord, other: RunRecord) -> bool:
     """Whether two records are of the same run: no two take the same time to the last digit."""
-    return one.timing == other.timing and one.cells == other.cells
+    pairs = [(r.timing, r.cells, r.matrix) for r in (one, other)]
+    return pairs[0] == pairs[1]
 
 
 def _differences(records: Sequence[RunRecord]) -> Iterator[str]:

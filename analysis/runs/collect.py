@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.errors import disk_trouble
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
 from stream.run_folder import FILE_NAME
@@ -39,8 +38,6 @@ def collect(paths: Iterable[Path]) -> tuple[list[RecordedRun], list[str]]:
                 runs.setdefault(file.resolve(), RecordedRun(file.parent, RunRecord.read(file)))
             except UserError as error:
                 problems.append(" ".join(str(error).split()))
-            except OSError as error:
-                problems.append(disk_trouble(error))
     return list(runs.values()), problems
 
 

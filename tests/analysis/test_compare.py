@@ -23,6 +23,7 @@ from analysis.runs.memory import memory_text
 from analysis.runs.methods import method_labels, variant_labels
 from analysis.tables.compare import comparison_table
 from analysis.tables.text_table import Row, TextTable, latex, markdown, rich_table, show
+from stream.errors import UserError
 from stream.formatting import DASH, MINUS, TIMES
 from stream.record.run_record import RunRecord, TimingRecord
 from tests.analysis.made_runs import (
@@ -128,10 +129,10 @@ def test_empty_and_missing_folders_exit_with_2_and_one_line_each(
     ]
 
 
-def test_a_file_that_cannot_be_read_is_named_without_an_error_number(tmp_path: Path) -> None:
-    (tmp_path / "results.json").mkdir()
-    _, (problem,) = collect([tmp_path])
-    assert problem == f"{tmp_path / 'results.json'}: is a directory"
+def test_a_run_that_is_not_there_is_named_without_the_number_of_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as raised:
+        RunRecord.read(tmp_path / "nothing")
+    assert str(raised.value) == f"no run at {tmp_path / 'nothing'}: no such file or directory"
 
 
 def test_a_broken_run_does_not_hide_the_others(

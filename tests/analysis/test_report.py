@@ -49,6 +49,12 @@ def scored(score: float, seed: int, learner: str = "finetune", **changes: Any) -
     return record_of(learner, seed, matrix=matrix, metrics=metrics, **changes)
 
 
+@pytest.fixture
+def without_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of which only the words count are put together without their figures."""
+    monkeypatch.setattr("analysis.report.write.images", lambda *_: ([], []))
+
+
 def headline(*records: RunRecord) -> list[dict[str, str]]:
     table = headline_table(build_methods(runs_of(*records)))
     names = [column.header for column in table.columns]
@@ -73,15 +79,20 @@ def test_what_some_seeds_lack_says_its_n() -> None:
     assert headline(scored(0.5, 1), lacking)[0]["BWT %"] == "0.0 (n=1)"
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_repeated_seeds_and_partial_runs_are_shown_but_not_counted() -> None:
     partial = record_of(seed=3, status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
-    methods = build_methods(runs_of(scored(0.5, 1), scored(0.9, 1), scored(0.7, 2), partial))
+    runs = runs_of(scored(0.5, 1), scored(0.9, 1), scored(0.7, 2), partial)
+    methods, page = build_methods(runs), render(runs)
+    assert "not in a mean, seed 1 again: 1 (counted: 0)" in page
+    assert "not in a mean, 1 of 3 tasks learned: 3" in page
     assert headline_table(methods).rows[0][2].text.startswith("60.0 ±")
     counted = [row[3].text for row in run_table(methods).rows]
     assert counted == ["yes", "no: seed repeated", "yes", "no: partial"]
     assert run_table(methods).rows[3][2].text == "1 of 3 PARTIAL"
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_a_method_with_partial_runs_only_is_marked() -> None:
     partial = record_of(status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
     (method,) = build_methods(runs_of(partial))
@@ -92,6 +103,7 @@ def test_a_method_with_partial_runs_only_is_marked() -> None:
     assert "PARTIAL" in render(runs_of(partial))
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_references_are_paired_by_seed_and_marked() -> None:
     finetune = [scored(0.5, 1), scored(0.6, 2), scored(0.1, 3)]
     rows = headline(*finetune, scored(0.8, 1, "joint"), scored(0.7, 2, "joint"))
@@ -148,6 +160,7 @@ def test_what_needs_no_interaction_is_a_drawing_and_else_a_sentence() -> None:
     assert "a stream of one task forgets nothing" in single.text
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_methods_look_the_same_in_chips_charts_and_drawings() -> None:
     """Which are listed last, references, does not decide the colour."""
     runs = runs_of(record_of("joint"), record_of("adapter"))
@@ -172,6 +185,7 @@ def test_long_learning_curves_keep_their_mean() -> None:
     np.testing.assert_allclose(np.mean(trace["y"]), 2.0, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_probe_curves_are_means_over_seeds_along_the_stream() -> None:
     def probed(seed: int, score: float) -> RunRecord:
         probe = probe_of((0, 4, [score]), (1, 2, [score / 2, 0.3]))
@@ -249,6 +263,7 @@ def test_json_in_the_page_cannot_end_its_element() -> None:
     assert json.loads(text) == {"</script>": "<!-- & \u2028"}
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_generated_data_are_said_loudly() -> None:
     assert render(runs_of(record_of())).count("<strong>GENERATED DATA") == 2
     assert "GENERATED" not in without_plotly(render(runs_of(record_of(source="files"))))
@@ -313,6 +328,7 @@ def test_a_command_is_what_the_record_was_given() -> None:
 # --- the command line
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_the_largest_group_is_reported_and_the_rest_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
