@@ -406,6 +406,7 @@ def test_figures_writes_every_run_in_three_formats(
 ) -> None:
     tiny = {"matrix": lambda record: new_figure(2, 2, record.learner)}
     monkeypatch.setattr("analysis.figures.write.FIGURES", tiny)
+    monkeypatch.setitem(TOGETHER, "average", lambda runs: new_figure(2, 2, str(len(runs))))
     for number, learner in enumerate(("replay", "replay", "finetune")):
         write(tmp_path / "runs" / str(number), record_of(learner))
     out = tmp_path / "out"
