@@ -33,9 +33,8 @@ def choose_method(runs: Sequence[RecordedRun], wanted: str) -> str:
         return meant[0]
     of_learner = [label for label, runs in labels.items() if runs[0].record.learner == wanted]
     if len(of_learner) > 1:
-        raise UserError(
-            f"--against {wanted} is several methods: {', '.join(names[label] for label in of_learner)}"
-        )
+        several = ", ".join(names[label] for label in of_learner)
+        raise UserError(f"--against {wanted} is several methods: {several}")
     if not of_learner:
         raise unknown("method", wanted, names.values())
     return of_learner[0]
