@@ -5,19 +5,28 @@ arguments, returns the exit code and raises `UserError` in one line.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis import layer_ranges, verify
 from analysis.errors import in_one_line
+from analysis.outputs import check_file, check_folder, write_text, writing
 from analysis.runs.collect import RecordedRun, collect
 from analysis.runs.comparable import largest_comparable
-from stream.atomic_io import write_atomic
 from stream.errors import UserError
 
+if TYPE_CHECKING:
+    from analysis.tables.text_table import TextTable
+
 SOME_LEFT_OUT = 1
+FILES = {
+    "csv": "also write the runs as CSV, as fractions",
+    "markdown": "also write the table as Markdown",
+    "latex": "also write the table as LaTeX (booktabs)",
+}
 EPILOG = """exit code: 0 all runs are reported; 1 some are left out or broken, each is named in a
 line on standard error, the rest is reported; 2 nothing could be reported"""
 
@@ -34,28 +43,32 @@ def add_commands(subparsers: Any) -> None:
 def _add_compare(subparsers: Any) -> None:
     compare = subparsers.add_parser(
         "compare",
-        help="one table of runs, with mean and deviation over seeds",
+        help="one table of runs, with mean and 95%% t interval over seeds",
         description="Print one table of runs of one stream: scores, what was lost, what it cost. "
-        "Runs of the same learner and settings with several seeds get a line of mean and sample "
-        "deviation. Complete joint and independent runs among them are references: the other runs "
+        "Runs of the same learner and settings with several seeds get a line of their mean and its "
+        "95%% t interval. What is the same in all runs stands above the table, which has several "
+        "parts where it is wider than the terminal (100 columns in a file or pipe, or $COLUMNS). "
+        "Complete joint and independent runs among them are references: the other runs "
         "of their seed and backbone get the gap to them. Of runs of several streams, orders or "
         "data the largest group is compared (of equal ones the first), each other run is named.",
         epilog=EPILOG,
     )
-    for name, what in (
-        ("csv", "also write the runs as CSV, as fractions"),
-        ("markdown", "also write the table as Markdown"),
-        ("latex", "also write the table as LaTeX (booktabs)"),
-    ):
+    for name, what in FILES.items():
         compare.add_argument(f"--{name}", type=Path, metavar="FILE", help=what)
     compare.add_argument(
         "--against",
         metavar="METHOD",
         help="a learner, or a method as it stands in the table: also its differences from all "
-        "others, paired by seed, with 95%% bootstrap intervals over the seeds; with --csv in "
+        "others, paired by seed, with 95%% t intervals over the seeds; with --csv in "
         "FILE.differences.csv",
     )
-    compare.set_defaults(execute=compare_runs)
+    compare.add_argument(
+        "--json",
+        action="store_true",
+        help="print JSON in place of the table: runs, methods with all settings, estimates "
+        "(fields: docs/metrics.md)",
+    )
+    compare.set_defaults(execute=compare_runs, command="compare")
     _add_runs(compare)
 
 
@@ -74,7 +87,7 @@ def _add_figures(subparsers: Any) -> None:
         "--only",
         metavar="NAME[,NAME]",
         help="only these of: runs (those of each run), matrices, average, forgetting, growth, "
-        "cost, stability, tradeoff, orders",
+        "cost, parameters, stability, tradeoff, orders",
     )
     figures.add_argument(
         "--x",
@@ -83,7 +96,7 @@ def _add_figures(subparsers: Any) -> None:
         "learner.init_std, ...), against trained_parameters or by method; only that figure, "
         "unless --only names others",
     )
-    figures.set_defaults(execute=draw_runs)
+    figures.set_defaults(execute=draw_runs, command="figures")
     _add_runs(figures)
 
 
@@ -99,7 +112,7 @@ def _add_report(subparsers: Any) -> None:
     report.add_argument(
         "--out", type=Path, metavar="FILE.html", required=True, help="file to write"
     )
-    report.set_defaults(execute=report_runs)
+    report.set_defaults(execute=report_runs, command="report")
     _add_runs(report)
 
 
@@ -108,20 +121,20 @@ def _add_runs(command: Any) -> None:
     command.add_argument("runs", type=Path, nargs="+", metavar="RUN", help=what)
 
 
-def complain(message: str) -> None:
-    """Write one line to standard error."""
-    print(f"analysis: {message}", file=sys.stderr)
+def complain(arguments: argparse.Namespace, lines: Sequence[str]) -> None:
+    """Write lines to standard error, each with the command that has something to say."""
+    for line in lines:
+        print(f"{arguments.command}: {line}", file=sys.stderr)
 
 
-def load_runs(paths: Sequence[Path]) -> tuple[list[RecordedRun], list[str]]:
-    """Load runs, naming what is broken; return them, and a line for each that is.
+def load_runs(arguments: argparse.Namespace) -> tuple[list[RecordedRun], list[str]]:
+    """Load the runs of a command, naming what is broken; return them, and a line for each that is.
 
     Raises:
         UserError: there is no usable run.
     """
-    runs, problems = collect(paths)
-    for problem in problems:
-        complain(problem)
+    runs, problems = collect(arguments.runs)
+    complain(arguments, problems)
     if not runs:
         raise UserError("no usable run")
     return runs, problems
@@ -129,36 +142,63 @@ def load_runs(paths: Sequence[Path]) -> tuple[list[RecordedRun], list[str]]:
 
 @in_one_line()
 def compare_runs(arguments: argparse.Namespace) -> int:
-    """Print the table; write what is wanted; return the exit code."""
-    from analysis.tables.compare import comparison_csv, comparison_table, difference_csv
-    from analysis.tables.paired import choose_method, difference_table
-    from analysis.tables.text_table import latex, markdown, show
+    """Print the table, or JSON; write what is wanted; return the exit code."""
+    from analysis.tables.files import comparison_json
+    from analysis.tables.paired import choose_method
+    from analysis.tables.text_table import show
 
-    runs, problems = load_runs(arguments.runs)
+    for name in FILES:
+        if (path := getattr(arguments, name)) is not None:
+            check_file(f"--{name}", path, f"runs.{name}")
+    runs, problems = load_runs(arguments)
     runs, left_out = largest_comparable(runs)
-    for line in left_out:
-        complain(line)
-    tables = [comparison_table(runs)]
-    if arguments.against is not None:
-        tables.append(difference_table(runs, arguments.against))
-    for table in tables:
-        show(table)
-    if arguments.csv is not None:
-        write_text(arguments.csv, comparison_csv(runs))
-        if arguments.against is not None:
-            target = arguments.csv.with_name(f"{arguments.csv.stem}.differences.csv")
-            write_text(target, difference_csv(runs, choose_method(runs, arguments.against)))
-    if arguments.markdown is not None:
-        write_text(arguments.markdown, "\n".join(map(markdown, tables)))
-    if arguments.latex is not None:
-        write_text(arguments.latex, "\n".join(map(latex, tables)))
+    complain(arguments, left_out)
+    against = None if arguments.against is None else choose_method(runs, arguments.against)
+    tables = _tables(runs, against)
+    if arguments.json:
+        values = comparison_json(runs, against, [*problems, *left_out])
+        print(json.dumps(values, indent=1, allow_nan=False))
+    else:
+        for table in tables:
+            show(table)
+    _write_files(arguments, runs, against, tables)
     return SOME_LEFT_OUT if problems or left_out else 0
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all, and the folders that it needs."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text.encode())
+def _tables(runs: Sequence[RecordedRun], against: str | None) -> list["TextTable"]:
+    """The comparison, and where a method is given the differences from it."""
+    from analysis.tables.compare import comparison_table
+    from analysis.tables.paired import difference_table
+
+    differences = [] if against is None else [difference_table(runs, against)]
+    return [comparison_table(runs), *differences]
+
+
+def _write_files(
+    arguments: argparse.Namespace,
+    runs: Sequence[RecordedRun],
+    against: str | None,
+    tables: Sequence["TextTable"],
+) -> None:
+    """Write the files that are wanted.
+
+    Args:
+        arguments: name the files.
+        runs: comparable ones.
+        against: a method's label; None without paired differences.
+        tables: what Markdown and LaTeX show.
+    """
+    from analysis.tables.files import comparison_csv, difference_csv
+    from analysis.tables.text_table import latex, markdown
+
+    if (path := arguments.csv) is not None:
+        write_text("--csv", path, comparison_csv(runs))
+        if against is not None:
+            target = path.with_name(f"{path.stem}.differences.csv")
+            write_text("--csv", target, difference_csv(runs, against))
+    for name, form in (("markdown", markdown), ("latex", latex)):
+        if (path := getattr(arguments, name)) is not None:
+            write_text(f"--{name}", path, "\n".join(map(form, tables)))
 
 
 @in_one_line()
@@ -166,11 +206,12 @@ def draw_runs(arguments: argparse.Namespace) -> int:
     """Write the figures and name them; return the exit code."""
     from analysis.figures.write import write_figures
 
-    runs, problems = load_runs(arguments.runs)
+    check_folder("--out", arguments.out)
+    runs, problems = load_runs(arguments)
     only = arguments.only.split(",") if arguments.only else []
-    drawn = write_figures(runs, arguments.out, only=only, setting=arguments.x)
-    for line in [*drawn.notes, *drawn.left_out]:
-        complain(line)
+    with writing("--out", arguments.out):
+        drawn = write_figures(runs, arguments.out, only=only, setting=arguments.x)
+    complain(arguments, [*drawn.notes, *drawn.left_out, *drawn.cautions])
     if not drawn.paths:
         raise UserError("nothing to draw")
     print("\n".join(map(str, drawn.paths)))
@@ -184,9 +225,10 @@ def report_runs(arguments: argparse.Namespace) -> int:
     from analysis.report.write import write_report
 
     require_plotly()
-    runs, problems = load_runs(arguments.runs)
-    left_out = write_report(runs, problems, arguments.out)
-    for line in left_out:
-        complain(line)
+    check_file("--out", arguments.out, "report.html")
+    runs, problems = load_runs(arguments)
+    with writing("--out", arguments.out):
+        left_out = write_report(runs, problems, arguments.out)
+    complain(arguments, left_out)
     print(arguments.out)
     return SOME_LEFT_OUT if problems or left_out else 0

@@ -13,4 +13,10 @@ def in_one_line() -> Iterator[None]:
         with understood("these runs"):
             yield
     except OSError as error:
-        raise UserError(" ".join(str(error).split())) from error
+        raise UserError(disk_trouble(error)) from error
+
+
+def disk_trouble(error: OSError) -> str:
+    """Say what a disk did, and to which file, in one line without the number of the error."""
+    reason = (error.strerror or str(error)).lower()
+    return " ".join((f"{error.filename}: {reason}" if error.filename else reason).split())

@@ -53,6 +53,7 @@ def remove_layer_ranges(arguments: argparse.Namespace) -> int:
         UserError: no such run, task or weights.
     """
     from analysis.figures.layer_ranges import layer_range_figure
+    from analysis.outputs import check_folder, writing
     from stream.atomic_io import write_json
     from stream.report.plots import save
     from stream.run.layer_ablation import layer_range_scores
@@ -61,16 +62,17 @@ def remove_layer_ranges(arguments: argparse.Namespace) -> int:
     key, _, names = arguments.tasks.partition("=")
     require(key == "task" and bool(names), f"expected task=NAME, got {arguments.tasks!r}")
     record = RunRecord.read(arguments.run)
+    folder = arguments.out or arguments.run / "figures"
+    check_folder("--out", folder)
     chosen = names.split(",")
     run = open_run(arguments.run, chosen, arguments.device)
     tasks = [task for task in run.tasks if task.name in chosen]
     found = [layer_range_scores(run, task, arguments.split) for task in tasks]
-    folder = arguments.out or arguments.run / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / f"{NAME}.json", {scores.task: _as_json(scores) for scores in found})
-    print(folder / f"{NAME}.json")
-    for path in save(layer_range_figure(record, found), folder, NAME):
-        print(path)
+    with writing("--out", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / f"{NAME}.json", {scores.task: _as_json(scores) for scores in found})
+        drawn = save(layer_range_figure(record, found), folder, NAME)
+    print(folder / f"{NAME}.json", *drawn, sep="\n")
     titles = dict(zip(record.order, record.titles, strict=True))
     for scores in found:
         print(_sentence(titles[scores.task], scores))

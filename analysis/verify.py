@@ -4,6 +4,7 @@ Serves the run again, so it needs torch.
 """
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from stream.run.verify import Check
 
 DIFFERENT = 1
+JSON_SCHEMA = 1  # raised when a field is renamed or taken out
 CELL = 120  # characters of a cell
 
 
@@ -35,26 +37,47 @@ def add_command(commands: Any) -> None:
     command.add_argument(
         "--device", default="auto", help="cpu, cuda or auto; digests hold on the run's own device"
     )
+    command.add_argument(
+        "--json",
+        action="store_true",
+        help="print JSON in place of the table (fields: docs/metrics.md)",
+    )
     command.set_defaults(execute=verify_run)
 
 
 @in_one_line()
 def verify_run(arguments: argparse.Namespace) -> int:
-    """Print the checks as a table; return the exit code.
+    """Print the checks as a table or as JSON; return the exit code.
 
     Raises:
         UserError: no such run, or data that cannot be read.
     """
     from stream.run.verify import verify
 
-    console = Console()
+    console = Console(stderr=arguments.json)
     with console.status("verifying", spinner="line"):
         checks = list(verify(arguments.run, arguments.device))
-    console.print(check_table(checks))
     wrong = sum(not check.ok for check in checks)
+    if arguments.json:
+        print(json.dumps(as_json(arguments.run, checks), indent=1))
+        return DIFFERENT if wrong else 0
+    console.print(check_table(checks))
     verdict = f"{count(wrong, 'check')} of {len(checks)} failed" if wrong else "all agree"
     console.print(f"{count(len(checks), 'check')}: {verdict}", highlight=False)
     return DIFFERENT if wrong else 0
+
+
+def as_json(run: Path, checks: "list[Check]") -> dict[str, Any]:
+    """Return the checks as JSON values."""
+    return {
+        "schema": JSON_SCHEMA,
+        "run": str(run),
+        "ok": all(check.ok for check in checks),
+        "failed": sum(not check.ok for check in checks),
+        "checks": [
+            {"check": c.what, "recorded": c.expected, "found": c.found, "ok": c.ok} for c in checks
+        ],
+    }
 
 
 def check_table(checks: "list[Check]") -> Table:

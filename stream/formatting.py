@@ -17,6 +17,18 @@ def percent(score: float | None, digits: int = 1) -> str:
     return f"{100 * score + 0.0:.{digits}f}".replace("-", MINUS)  # + 0.0: no minus before a true 0
 
 
+def signed(fraction: float) -> str:
+    """Return a difference in percentage points with its sign; what rounds to 0 has none.
+
+    >>> signed(0.012), signed(-0.0001)
+    ('+1.2', '0.0')
+    """
+    text = percent(fraction)
+    if not text.strip(f"{MINUS}0."):
+        return text.removeprefix(MINUS)
+    return text if text.startswith((MINUS, DASH)) else f"+{text}"
+
+
 def count(number: int, what: str) -> str:
     """Return a number with its noun, in the plural if needed.
 

@@ -1,4 +1,4 @@
-"""Figures of methods along one stream: what was reached, lost, stored and spent.
+"""Figures of methods along one stream: what was reached, lost and stored.
 
 T is the number of tasks.
 """
@@ -8,24 +8,22 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter
+from matplotlib.ticker import FuncFormatter
 
 from analysis.figures.style import (
     NothingToDrawError,
-    complete_methods,
     heading,
     label_log_axis,
     legend_label,
     line_style,
     mark_style,
     num_seeds,
-    seeds_note,
     show_percent,
     tidy,
 )
 from analysis.runs.collect import RecordedRun
-from analysis.runs.methods import Method, build_methods, mean_and_sd
-from analysis.runs.values import Value, metric, train_flops, train_s
+from analysis.runs.estimate import mean_and_half_width, over_seeds
+from analysis.runs.methods import Method, build_methods
 from stream.formatting import DASH, TIMES, count, percent
 from stream.metrics import forgetting_by_task
 from stream.report.plots import GREY, display_names, new_figure, plain, running_average
@@ -43,7 +41,7 @@ def forgetting(runs: Sequence[RecordedRun]) -> Figure:
         raise NothingToDrawError("a stream of one task forgets nothing")
     below = 0.08 * max(map(len, names)) + 0.22 * len(methods)
     width = max(len(names) * min(0.1 * len(methods) + 0.25, 0.75) + 1.5, 8)
-    title = f"best earlier score minus score at the end, {seeds_note(num_seeds(methods))}"
+    title = f"best earlier score minus score at the end, {over_seeds(num_seeds(methods))}"
     figure = new_figure(width, 5 + below, heading(runs, title))
     axes = figure.add_subplot()
     axes.axhline(0, color=GREY, lw=1)
@@ -72,10 +70,10 @@ def _draw_forgetting(axes: Axes, method: Method, offset: float) -> None:
         offset: of the marks from the middle of their task.
     """
     lost = np.array([forgetting_by_task(matrix) for matrix in method.matrices])
-    mean, sd = mean_and_sd(lost)
+    mean, half_width = mean_and_half_width(lost)
     where, style = np.arange(len(mean)) + offset, mark_style(method.index)
     axes.vlines(where, 0, mean, color=style["color"], lw=2, alpha=0.5)
-    error = sd if len(method.counted) > 1 else None
+    error = half_width if len(method.counted) > 1 else None
     whole = percent(float(mean.mean()) if len(mean) else None)
     label = f"{legend_label(method)}: {whole} points on average"
     axes.errorbar(where, mean, error, label=label, ms=4.5, lw=1, **style)
@@ -101,9 +99,9 @@ def growth(runs: Sequence[RecordedRun]) -> Figure:
         end = f"{multiples[-1]:.3g}" if np.any(multiples[-1:] > 0) else "no parameters"
         label, where = f"{legend_label(method)}: {end}", copies[: len(multiples)]
         axes.plot(where, multiples, lw=1.8, ms=size, label=label, **line_style(method))
-    axes.set(yscale="log", xlabel="after learning task")
-    axes.set_ylabel(f"stored in total ({TIMES} the pretrained encoder)")
-    label_log_axis(axes.yaxis, FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
+    axes.set_xlabel("after learning task")
+    label = f"stored ({TIMES} the pretrained encoder)"
+    label_log_axis(axes.yaxis, label, FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
     axes.set_xticks(copies, names, rotation=90, fontsize=8.5)
     tidy(axes)
     title = f"{TIMES} the encoder at the end of the stream"
@@ -111,68 +109,22 @@ def growth(runs: Sequence[RecordedRun]) -> Figure:
     return figure
 
 
-def cost(runs: Sequence[RecordedRun]) -> Figure:
-    """Average score at the end against seconds of learning, and operations where counted."""
-    methods = complete_methods(runs)
-    devices = plain(", ".join(sorted({run.record.device for run in runs})))
-    panels: list[tuple[Value, str]] = [(train_s, f"seconds of learning, whole stream ({devices})")]
-    if any(train_flops(run.record) for method in methods for run in method.counted):
-        panels.append((train_flops, "floating-point operations of learning, whole stream"))
-    title = f"cost against score, {seeds_note(num_seeds(methods))}"
-    height = 5.4 + 0.22 * len(methods)
-    figure = new_figure(5.2 * len(panels) + 2.5, height, heading(runs, title))
-    axes_list = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axes, (read, label) in zip(axes_list, panels, strict=True):
-        missing = [m.label for m in methods if not _draw_cost(axes, m, read)]
-        axes.set(xscale="log")
-        plain_number = FuncFormatter(lambda value, _: f"{value:g}")
-        label_log_axis(axes.xaxis, plain_number if read is train_s else EngFormatter())
-        note = f"\nnothing recorded: {plain(', '.join(missing), 60)}" if missing else ""
-        axes.set_xlabel(label + note)
-        tidy(axes, "both")
-    axes_list[0].set_ylabel("average score at the end (%)")
-    show_percent(axes_list[0])
-    handles, labels = axes_list[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower left", frameon=False, alignment="left")
-    return figure
-
-
-def _draw_cost(axes: Axes, method: Method, read: Value) -> bool:
-    """Draw a method's mean cost and score with both deviations.
-
-    Args:
-        axes: where to draw.
-        method: what to draw.
-        read: its cost.
-
-    Returns:
-        False where a run has no such cost: then nothing is drawn.
-    """
-    spent, score = method.estimate(read), method.estimate(metric("average_score"))
-    if spent.n < len(method.counted) or not score.n or spent.mean <= 0:
-        return False
-    bars = {} if spent.n == 1 else {"xerr": min(spent.sd, 0.99 * spent.mean), "yerr": score.sd}
-    label = f"{legend_label(method)}: {percent(score.mean)} %"
-    style = mark_style(method.index)
-    axes.errorbar(spent.mean, score.mean, ms=7, lw=1, label=label, **bars, **style)
-    return True
-
-
 def average(runs: Sequence[RecordedRun]) -> Figure:
-    """The average over the tasks learned so far, one line per method, with its deviation."""
+    """The average over the tasks learned so far, one line per method, with its interval."""
     names = display_names(runs[0].record)
     methods = build_methods(runs)
     height = 5.2 + 0.08 * max(map(len, names)) + 0.25 * len(methods)
-    figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs))
+    title = f"average so far, {over_seeds(num_seeds(methods))}"
+    figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
     numbers = np.arange(1, len(names) + 1)
     for method in methods:
-        line, spread = mean_and_sd(running_averages(method))
+        line, half_width = mean_and_half_width(running_averages(method))
         style = line_style(method)
         axes.plot(numbers, line, lw=2, ms=4, label=_average_label(method, line), **style)
         if len(method.counted) > 1:
             area = {"color": style["color"], "alpha": 0.2, "lw": 0}
-            axes.fill_between(numbers, line - spread, line + spread, **area)
+            axes.fill_between(numbers, line - half_width, line + half_width, **area)
     axes.set_xticks(numbers, names, rotation=90, fontsize=8.5)
     show_percent(axes)
     axes.set(xlabel="after learning task", ylabel="average score on the tasks learned so far (%)")
@@ -188,9 +140,9 @@ def running_averages(method: Method) -> np.ndarray:
 
 def _average_label(method: Method, line: np.ndarray) -> str:
     """The method, how many seeds its line stands for, and where it ends."""
-    measured = line[~np.isnan(line)]
+    measured, number = line[~np.isnan(line)], len(method.counted)
     end = f"{percent(measured[-1] if len(measured) else None)} %".replace(f"{DASH} %", DASH)
-    note = f", mean ± sd of {len(method.counted)} seeds" if len(method.counted) > 1 else ""
+    note = f", {count(number, 'seed')}" if number > 1 else ""
     if not method.is_complete:
         note = f", partial: {count(len(measured), 'task')}"
     return f"{plain(method.label, 80)}: {end} at the end{note}"

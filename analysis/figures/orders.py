@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from analysis.figures.style import NothingToDrawError, heading, show_percent, tidy
 from analysis.looks import look_of
 from analysis.runs.collect import RecordedRun
-from analysis.runs.methods import Estimate, group
+from analysis.runs.estimate import Estimate
+from analysis.runs.methods import group
 from analysis.runs.values import setting
 from stream.formatting import percent
 from stream.report.plots import new_figure, plain

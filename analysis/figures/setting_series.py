@@ -73,9 +73,7 @@ class BySetting:
     @property
     def axis_label(self) -> str:
         """The setting's name, with its unit where it has one."""
-        return UNITS.get(self.setting, self.setting) + (
-            ", log scale" * (self.is_numeric and self.is_log)
-        )
+        return UNITS.get(self.setting, self.setting)
 
     @property
     def num_seeds(self) -> list[int]:

@@ -41,19 +41,6 @@ def mark_style(index: int) -> dict[str, Any]:
     return {"color": look.colour, "marker": marker, "linestyle": "none", "capsize": 2.5}
 
 
-def seeds_note(numbers: Iterable[int], what: str = "mean and sample deviation") -> str:
-    """What is taken over how many seeds, from the number behind each mark.
-
-    >>> seeds_note([3, 1, 3]), seeds_note([1])
-    ('mean and sample deviation of 1 to 3 seeds', 'one seed')
-    """
-    counts = set(numbers)
-    low, high = min(counts), max(counts)
-    if high == 1:
-        return "one seed"
-    return f"{what} of {high if low == high else f'{low} to {high}'} seeds"
-
-
 def num_seeds(methods: Iterable[Method]) -> list[int]:
     """How many runs are counted of each method."""
     return [len(method.counted) for method in methods]
@@ -81,13 +68,25 @@ def tidy(axes: Axes, axis: str = "y") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def label_log_axis(axis: Axis, form: Formatter) -> None:
-    """Ticks at 1, 2 and 5 where an axis spans little, else at powers of ten; drawn by ``form``."""
+def label_log_axis(axis: Axis, label: str, form: Formatter) -> None:
+    """Make an axis logarithmic, and say so in its label.
+
+    Its ticks are at 1, 2 and 5 where it spans little, else at powers of ten.
+
+    Args:
+        axis: its limits are those of what is drawn.
+        label: what it shows; empty for none.
+        form: how a tick is written.
+    """
+    (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
     low, high = axis.get_view_interval()
     few = high / low < 300
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=20))
     axis.set_major_formatter(form)
     axis.set_minor_formatter(NullFormatter())
+    head, _, rest = label.partition("\n")
+    if label:
+        axis.set_label_text(f"{head}, logarithmic" + f"\n{rest}" * bool(rest))
 
 
 def show_percent(axes: Axes) -> None:

@@ -16,11 +16,11 @@ from analysis.figures.style import (
     label_log_axis,
     mark_style,
     num_seeds,
-    seeds_note,
     show_percent,
     tidy,
 )
 from analysis.runs.collect import RecordedRun
+from analysis.runs.estimate import over_seeds
 from analysis.runs.methods import Method
 from analysis.runs.values import trained_parameters
 from stream.report.plots import GREY, new_figure, plain
@@ -53,13 +53,12 @@ def tradeoff(runs: Sequence[RecordedRun]) -> Figure:
         raise NothingToDrawError(f"no run beside {BASELINE} trains parameters")
     percentiles = ", ".join(map(str, PERCENTILES))
     title = f"score minus full fine-tuning: percentiles {percentiles} over the tasks, "
-    title += seeds_note(num_seeds(methods), "means")
+    title += over_seeds(num_seeds(methods), "means")
     figure = new_figure(10, 6 + 0.25 * len(families), heading(runs, title))
     axes = figure.add_subplot()
     _draw_families(axes, families, baselines[0])
     note = f"\nnot shown, trains none: {plain(', '.join(untrained), 80)}" if untrained else ""
-    axes.set(xscale="log", xlabel=f"parameters trained for each task (mean){note}")
-    label_log_axis(axes.xaxis, EngFormatter())
+    label_log_axis(axes.xaxis, f"parameters trained for each task (mean){note}", EngFormatter())
     axes.set_ylabel("score minus full fine-tuning (percentage points)")
     show_percent(axes)
     tidy(axes)

@@ -8,12 +8,14 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from analysis.figures.against_setting import against_setting
-from analysis.figures.along_stream import average, cost, forgetting, growth
+from analysis.figures.along_stream import average, forgetting, growth
 from analysis.figures.matrices import matrices
 from analysis.figures.orders import orders
+from analysis.figures.score_against import cost, parameters
 from analysis.figures.stability import stability
 from analysis.figures.style import NothingToDrawError
 from analysis.figures.tradeoff import tradeoff
+from analysis.runs.cautions import cautions
 from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import largest_comparable
 from analysis.runs.methods import method_labels
@@ -31,11 +33,13 @@ class Drawn:
         paths: the files written.
         notes: figures that had nothing to show, a line each.
         left_out: runs that are in no figure of several runs, a line each.
+        cautions: what to know about the means, a line each.
     """
 
     paths: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
 
 
 def write_figures(
@@ -61,6 +65,7 @@ def write_figures(
     wanted = names or ([] if setting else ["runs", *TOGETHER])
     drawn = Drawn()
     same_stream, drawn.left_out = largest_comparable(runs)
+    drawn.cautions = cautions(same_stream) if wanted != ["runs"] else []
     if "orders" in wanted:
         same_tasks, drawn.left_out = largest_comparable(runs, any_order=True)
     else:
@@ -103,6 +108,7 @@ TOGETHER: dict[str, Callable[[Sequence[RecordedRun]], Figure]] = {
     "forgetting": forgetting,
     "growth": growth,
     "cost": cost,
+    "parameters": parameters,
     "stability": stability,
     "tradeoff": tradeoff,
     "orders": orders,

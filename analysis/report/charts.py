@@ -11,7 +11,8 @@ from analysis.looks import look_of
 from analysis.report.plot import Chart, figure, layout, line, numbers
 from analysis.report.plot import require_plotly as graph_objects
 from analysis.report.text import chart_text
-from analysis.runs.methods import Method, mean_and_sd
+from analysis.runs.estimate import INTERVAL, mean_and_half_width
+from analysis.runs.methods import Method
 from stream.record.run_record import RunRecord
 from stream.report.plots import ORANGE, running_average
 
@@ -30,28 +31,29 @@ def task_axis(matrix: np.ndarray) -> dict[str, object]:
 
 
 def average_chart(methods: Sequence[Method]) -> Chart:
-    """The average over the tasks learned so far, with one sample deviation over seeds."""
+    """The average over the tasks learned so far, with its interval over seeds."""
     data, has_bands = [], len(methods) <= MOST_BANDS
     for method in methods:
         averages = np.array([running_average(run.record) for run in method.counted])  # n x T
-        x, (mean, sd) = range(1, averages.shape[1] + 1), mean_and_sd(averages)
+        x, (mean, half_width) = range(1, averages.shape[1] + 1), mean_and_half_width(averages)
         if len(averages) > 1 and has_bands:
-            data.append(_band(method, mean, sd))
-        text = numbers(sd, 100)
+            data.append(_band(method, mean, half_width))
+        text = numbers(half_width, 100)
         after = "%{fullData.name}<br>after %{x} tasks: %{y:.1f}"
         hover = after + (" ± %{customdata:.1f}" if len(averages) > 1 else "") + "<extra></extra>"
         data.append(line(method, x, numbers(mean, 100), customdata=text, hovertemplate=hover))
     note = "Mean of the scores on all tasks learned so far, over seeds. "
-    note += f"{'Bands' if has_bands else 'Numbers after ±'}: one sample deviation over seeds."
+    note += "Bands and numbers after ±" if has_bands else "Numbers after ±"
+    note += f": {INTERVAL} over the seeds, none of one seed."
     axes = layout(TASKS_LEARNED, "average score (%)", xaxis=task_axis(methods[0].matrix))
     return Chart("average", "Average over the stream", note, figure(data, axes))
 
 
-def _band(method: Method, mean: np.ndarray, sd: np.ndarray) -> object:
-    """Return the area between one deviation below and above."""
+def _band(method: Method, mean: np.ndarray, half_width: np.ndarray) -> object:
+    """Return the area between the bounds of the interval."""
     known = ~np.isnan(mean)
     x = np.arange(1, len(mean) + 1)[known]
-    low, high = (mean - sd)[known], (mean + sd)[known]
+    low, high = (mean - half_width)[known], (mean + half_width)[known]
     return graph_objects().Scatter(
         x=[*x.tolist(), *x[::-1].tolist()],
         y=numbers([*high, *low[::-1]], 100),

@@ -11,7 +11,8 @@ import numpy as np
 from analysis.report.charts import TASKS_LEARNED, task_axis, task_names
 from analysis.report.plot import Chart, figure, layout, line, numbers
 from analysis.report.text import chart_text
-from analysis.runs.methods import Method, mean_and_sd
+from analysis.runs.estimate import INTERVAL, mean_and_half_width
+from analysis.runs.methods import Method
 from stream.formatting import visible
 from stream.record.run_record import ProbeRecord, RunRecord
 
@@ -26,13 +27,13 @@ def scores_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
     steps = range(1, len(names) + 1)
     data = []
     for method in methods:
-        _, sds = mean_and_sd(method.matrices)
+        _, half_widths = mean_and_half_width(method.matrices)
         for task in range(len(names)):
             x, y = steps[task:], numbers(method.matrix[task:, task], 100)
             hover = "%{fullData.name}<br>after %{x} tasks: %{y:.1f}"
             several = " ± %{customdata:.1f}" if len(method.counted) > 1 else ""
             changes: dict[str, Any] = {
-                "customdata": numbers(sds[task:, task], 100),
+                "customdata": numbers(half_widths[task:, task], 100),
                 "hovertemplate": f"{hover}{several}<extra></extra>",
             }
             shown = {"meta": {"method": method.index, "view": f"task-{task}"}}
@@ -53,7 +54,8 @@ def scores_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
         ("one task, all methods", _task_choices(record)),
         ("one method, all tasks", [(f"method-{m.index}", m.label) for m in methods]),
     ]
-    note = "From right after it was learned; means over seeds. Point at a line for its name."
+    note = f"From right after it was learned; means over seeds, after ± half of the {INTERVAL}. "
+    note += "Point at a line for its name."
     axes = layout(TASKS_LEARNED, "score (%)", xaxis=task_axis(methods[0].matrix))
     return Chart("scores", "Score of each task over the stream", note, figure(data, axes), choices)
 

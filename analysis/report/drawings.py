@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from analysis.figures.along_stream import cost, forgetting, growth
+from analysis.figures.along_stream import forgetting, growth
+from analysis.figures.score_against import cost, parameters
 from analysis.figures.style import NothingToDrawError
 from analysis.runs.collect import RecordedRun
+from analysis.runs.estimate import INTERVAL
 from stream.report.plots import encoded
 
 CSS_PIXELS = 96  # per inch
+BARS = f"Bars: {INTERVAL} over the seeds, none of one seed."
 
 
 @dataclass(frozen=True)
@@ -49,21 +52,27 @@ LOST = (
         "Forgetting by task",
         forgetting,
         "Best score since it was learned minus the score at the end (Chaudhry et al. 2018); "
-        "below 0: better than ever before. Bars: one sample deviation over seeds.",
+        f"below 0: better than ever before. {BARS}",
     ),
 )
 COST = (
     Drawing(
+        "Parameters against score",
+        parameters,
+        "Trained for a task: with its head, mean over the tasks. Stored: all that serves the "
+        f"tasks, buffers of examples not counted. {BARS} Partial runs are not drawn.",
+    ),
+    Drawing(
         "Growth of parameters",
         growth,
         "All that is stored to serve the tasks so far, as a multiple of the encoder's parameters, "
-        "first seed. Dotted: one fine-tuned copy per task.",
+        "first seed, on a logarithmic axis. Dotted: one fine-tuned copy per task.",
     ),
     Drawing(
         "Cost of training against score",
         cost,
         "Seconds of learning depend on the machine; see which in the table of runs. Operations are "
-        "as torch counts them. Bars: one sample deviation over seeds. Partial runs are not drawn.",
+        f"as torch counts them. {BARS} Partial runs are not drawn.",
     ),
 )
 

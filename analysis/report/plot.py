@@ -6,6 +6,8 @@ those that fit.
 """
 
 import importlib
+import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,12 +41,14 @@ class Chart:
 
 
 def require_plotly() -> Any:
-    """Return ``plotly.graph_objects``; `UserError` with the extra's name where it is missing."""
+    """Return ``plotly.graph_objects``; `UserError` with the command to install it if missing."""
     try:
         return importlib.import_module("plotly.graph_objects")
     except ImportError as error:
+        install = f"{shlex.quote(sys.executable)} -m pip install"
         raise UserError(
-            "the report needs plotly: pip install 'task-stream-simulator[report]' (or plotly)"
+            f"the report needs plotly. Install it with: {install} 'plotly>=7' "
+            f"(the same, in a clone of this program: {install} -e '.[report]')"
         ) from error
 
 

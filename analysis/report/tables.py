@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from analysis.runs.methods import Estimate, Method
+from analysis.runs.estimate import Estimate
+from analysis.runs.memory import is_broken, memory_text
+from analysis.runs.methods import Method
 from analysis.runs.values import Value, metric, total_multiple, train_s, trained_fraction
-from analysis.tables.compare import show_multiple, show_seconds
+from analysis.tables.columns import show_multiple, show_seconds
 from analysis.tables.references import References
 from stream.formatting import DASH, TIMES, percent, visible
 from stream.record.run_record import RunRecord
@@ -107,14 +109,12 @@ def _estimate_cell(estimate: Estimate, show: Show, expected: int) -> TableCell:
 
 
 def _memory_cell(method: Method) -> TableCell:
-    """The memory of the counted runs together; loud where one broke its promise."""
-    memories = [run.record.memory for run in method.counted]
-    checked = sum(memory.tasks_checked for memory in memories)
-    identical = sum(memory.tasks_identical for memory in memories)
-    broken = any(m.promised and m.tasks_identical < m.tasks_checked for m in memories)
-    text = f"{identical} of {checked}" if checked else DASH
+    """The memory of the counted runs; loud where one broke its promise."""
+    records = [run.record for run in method.counted]
+    checked = sum(record.memory.tasks_checked for record in records)
+    identical = sum(record.memory.tasks_identical for record in records)
     key = identical / checked if checked else None
-    return TableCell(f"{text} BROKEN" if broken else text, key, loud=broken)
+    return TableCell(memory_text(records), key, loud=any(map(is_broken, records)))
 
 
 def task_table(methods: Sequence[Method], record: RunRecord) -> SortedTable:

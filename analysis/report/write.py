@@ -21,8 +21,10 @@ from analysis.report.plot import Chart, require_plotly
 from analysis.report.rerun import commands
 from analysis.report.tables import headline_table, task_table
 from analysis.report.text import script_json
+from analysis.runs.cautions import cautions
 from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import largest_comparable
+from analysis.runs.estimate import INTERVAL
 from analysis.runs.methods import Method, build_methods
 from stream.atomic_io import write_atomic
 from stream.formatting import count, data_label, visible
@@ -81,6 +83,7 @@ def render(runs: Sequence[RecordedRun], problems: Sequence[str] = ()) -> str:
     return environment.get_template("page.html").render(
         **_words(methods, record),
         problems=[visible(line, 400) for line in problems],
+        cautions=[visible(line, 400) for line in cautions(runs)],
         chips={method.index: _chip(method) for method in methods},
         matrices=list(zip(methods, matrices, strict=True)),
         sections=sections,
@@ -104,6 +107,7 @@ def _words(methods: Sequence[Method], record: RunRecord) -> Mapping[str, Any]:
         "is_generated": record.source == "generated",
         "num_tasks": len(record.order),
         "headline": headline_table(methods),
+        "interval": INTERVAL,
         "tasks": task_table(methods, record),
         "facts": data_facts(record),
         "settings": settings_table(methods),

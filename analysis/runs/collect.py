@@ -36,7 +36,7 @@ def collect(paths: Iterable[Path]) -> tuple[list[RecordedRun], list[str]]:
         for file in files:
             try:
                 runs.setdefault(file.resolve(), RecordedRun(file.parent, RunRecord.read(file)))
-            except (UserError, OSError) as error:
+            except UserError as error:
                 problems.append(" ".join(str(error).split()))
     return list(runs.values()), problems
 

@@ -3,18 +3,17 @@
 T is the number of tasks, n that of the counted runs of a method. Scores are fractions.
 """
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import mean, stdev
 
 import numpy as np
 
 from analysis.runs.collect import RecordedRun
+from analysis.runs.estimate import Estimate
 from analysis.runs.values import Value, num_learned
-from stream.formatting import DASH, visible
+from stream.formatting import visible
 from stream.record.run_record import RunRecord
 
 PARTS = ("learner", "training", "backbone")  # the parts of the config that make up a method
@@ -111,29 +110,6 @@ def repetitions(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """Mean and sample deviation (n - 1) over the n runs that have the value; NaN where unknown."""
-
-    mean: float
-    sd: float
-    n: int
-
-    @classmethod
-    def of(cls, values: Iterable[float | None]) -> "Estimate":
-        """Estimate from values; None and NaN are not counted."""
-        known = [value for value in values if value is not None and not math.isnan(value)]
-        deviation = stdev(known) if len(known) > 1 else math.nan
-        return cls(mean(known) if known else math.nan, deviation, len(known))
-
-    def show(self, number: Callable[[float | None], str], expected: int) -> str:
-        """Return mean ± sd, with n where it is not ``expected``."""
-        if not self.n:
-            return DASH
-        text = number(self.mean) + (f" ± {number(self.sd)}" if self.n > 1 else "")
-        return text if self.n == expected else f"{text} (n={self.n})"
-
-
-@dataclass(frozen=True)
 class Method:
     """Runs of one learner with equal settings.
 
@@ -181,7 +157,7 @@ class Method:
         return self.matrices.mean(axis=0)
 
     def estimate(self, value: Value) -> Estimate:
-        """Mean and deviation of a value of the counted runs."""
+        """What the counted runs say of a value."""
         return Estimate.of(value(run.record) for run in self.counted)
 
 
@@ -199,10 +175,3 @@ def build_methods(runs: Sequence[RecordedRun]) -> list[Method]:
         furthest = max(members, key=lambda run: num_learned(run.record))
         methods.append(Method(index, text, members, repetitions(members) or [furthest]))
     return methods
-
-
-def mean_and_sd(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sample deviation over the first axis, the seeds; deviation 0 for one seed."""
-    if len(values) == 1:
-        return values[0], np.zeros_like(values[0])
-    return values.mean(axis=0), values.std(axis=0, ddof=1)

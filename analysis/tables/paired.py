@@ -1,85 +1,46 @@
-"""Paired differences: each method against one of them, seed by seed on the same stream."""
+"""Paired differences: each method against one of them, seed by seed on the same stream.
+
+What the seed decides for both (order of examples, samples, first weights) cancels in a pair. The
+tasks of a run stay together: the interval is that of `analysis.runs.estimate` over the seeds.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
 
 from analysis.runs.collect import RecordedRun
+from analysis.runs.estimate import CONFIDENCE, INTERVAL, Estimate
 from analysis.runs.methods import group, repetitions
+from analysis.tables.labels import short_names
 from analysis.tables.text_table import Row, TextTable
 from stream.errors import UserError, unknown
-from stream.formatting import DASH, MINUS, percent
+from stream.formatting import DASH, signed
 
 MEASURES = {
     "average_score": "average\nscore",
     "learning_score": "learning\nscore",
     "forgetting": "forgetting",
 }
-CONFIDENCE = 0.95
-NUM_RESAMPLES = 9999
-LEAST_PAIRS = 3
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Of one measure between two methods, as fractions.
-
-    Attributes:
-        pairs: seeds that both methods have.
-        mean: of method minus the other; None without a pair.
-        interval: bootstrap interval of the mean; None for fewer than `LEAST_PAIRS` pairs.
-    """
-
-    pairs: int
-    mean: float | None
-    interval: tuple[float, float] | None
-
-
-def paired_difference(differences: Sequence[float]) -> Difference:
-    """Mean of paired differences and its percentile bootstrap interval.
-
-    Efron and Tibshirani 1993, An Introduction to the Bootstrap, ch. 13: resampled are the pairs,
-    that is the seeds; the tasks of a run stay together. The generator is seeded: equal
-    differences give equal intervals. With few pairs such an interval is too narrow.
-    """
-    if not len(differences):
-        return Difference(0, None, None)
-    values = np.asarray(differences, dtype=np.float64)
-    if len(values) < LEAST_PAIRS:
-        return Difference(len(values), float(values.mean()), None)
-    from scipy.stats import bootstrap  # slow to import, and needed by this option only
-
-    interval = bootstrap(
-        (values,),
-        np.mean,
-        n_resamples=NUM_RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    bounds = float(interval.low), float(interval.high)
-    return Difference(len(values), float(values.mean()), bounds)
 
 
 def choose_method(runs: Sequence[RecordedRun], wanted: str) -> str:
-    """The label of the method meant by a label, or by a learner that is one method only.
+    """The label of the method meant by a label, its short name, or a learner of one method only.
 
     Raises:
         UserError: no such method, or several.
     """
-    labels = group(runs)
-    if wanted in labels:
-        return wanted
+    labels, names = group(runs), short_names(runs)[0]
+    meant = [label for label in labels if wanted in (label, names[label])]
+    if len(meant) == 1:
+        return meant[0]
     of_learner = [label for label, runs in labels.items() if runs[0].record.learner == wanted]
     if len(of_learner) > 1:
-        raise UserError(f"--against {wanted} is several methods: {', '.join(of_learner)}")
+        several = ", ".join(names[label] for label in of_learner)
+        raise UserError(f"--against {wanted} is several methods: {several}")
     if not of_learner:
-        raise unknown("method", wanted, labels)
+        raise unknown("method", wanted, names.values())
     return of_learner[0]
 
 
-def differences(runs: Sequence[RecordedRun], against: str) -> dict[str, dict[str, Difference]]:
+def differences(runs: Sequence[RecordedRun], against: str) -> dict[str, dict[str, Estimate]]:
     """Every other method's differences from ``against`` by label and measure.
 
     Args:
@@ -92,7 +53,7 @@ def differences(runs: Sequence[RecordedRun], against: str) -> dict[str, dict[str
     for label, members in groups.items():
         own = {run.record.seed: run.record.metrics for run in members}
         found[label] = {
-            name: paired_difference(
+            name: Estimate.of(
                 [
                     mine - other
                     for seed in sorted(own.keys() & base.keys())
@@ -111,42 +72,44 @@ def difference_table(runs: Sequence[RecordedRun], wanted: str) -> TextTable:
     Raises:
         UserError: ``wanted`` is no method, or several.
     """
-    against = choose_method(runs, wanted)
+    against, (short, lines) = choose_method(runs, wanted), short_names(runs)
     found = differences(runs, against)
     rows = []
     for label, by_measure in found.items():
-        pairs = min(difference.pairs for difference in by_measure.values())
+        pairs = min(difference.n for difference in by_measure.values())
         shown = [show_difference(difference) for difference in by_measure.values()]
-        rows.append(Row([label, str(pairs)], shown))
+        rows.append(Row([short[label], str(pairs)], shown))
     notes = [
-        f"Method minus {against}, paired by seed, in percentage points: mean and "
-        f"{percent(CONFIDENCE, 0)} % bootstrap interval (percentile, {NUM_RESAMPLES} resamples of "
-        "the n seeds; tasks are not resampled). Positive forgetting: forgets more."
+        f"Method minus {short[against]}, paired by seed, in percentage points: mean and {INTERVAL} "
+        "over the n seeds that both have. Positive forgetting: forgets more.",
+        *lines,
     ]
-    if any(d.pairs < LEAST_PAIRS for by_measure in found.values() for d in by_measure.values()):
-        notes.append(
-            f"{DASH}: fewer than {LEAST_PAIRS} pairs give no interval, no pair no difference."
-        )
+    if any(d.n < 2 for by_measure in found.values() for d in by_measure.values()):
+        notes.append(f"{DASH}: one pair gives no interval, none no difference.")
+    if len(found) > 1:
+        notes.append(_each_by_itself(len(MEASURES) * len(found)))
     header = ["learner", "n", *MEASURES.values()]
-    return TextTable(f"Differences from {against}", header, 2, [rows], notes)
+    return TextTable(f"Differences from {short[against]}", header, 2, [rows], notes)
 
 
-def show_difference(difference: Difference) -> str:
+def _each_by_itself(number: int) -> str:
+    missed = (1 - CONFIDENCE) * number
+    return (
+        f"Each of the {number} intervals holds by itself with {CONFIDENCE:.0%}: about {missed:.1f} "
+        "of so many miss by chance."
+    )
+
+
+def show_difference(difference: Estimate) -> str:
     """A difference with its sign, and the bounds of its interval.
 
-    >>> show_difference(Difference(3, 0.012, (-0.001, 0.02)))
-    '+1.2 [−0.1, +2.0]'
+    >>> show_difference(Estimate.of([0.01, 0.012, 0.014]))
+    '+1.2 [+0.7, +1.7]'
     """
-    if difference.mean is None:
+    if not difference.n:
         return DASH
     mean = signed(difference.mean)
     if difference.interval is None:
         return f"{mean} [{DASH}]"
     low, high = difference.interval
     return f"{mean} [{signed(low)}, {signed(high)}]"
-
-
-def signed(fraction: float) -> str:
-    """Percentage points with their sign."""
-    text = percent(fraction)
-    return text if text.startswith(MINUS) or text.strip("0.") == "" else f"+{text}"

@@ -1,7 +1,8 @@
 """A table of text, and how it looks on a screen, in Markdown and in LaTeX."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -9,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from stream.formatting import DASH, MINUS, TIMES
+
+WIDTH = 100  # columns in a file or pipe, unless COLUMNS says otherwise
 
 # ASCII punctuation that means something inside a cell; CommonMark 0.31, section 2.4.
 _MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|~&$"})
@@ -57,6 +60,7 @@ class TextTable:
         num_names: how many columns at the left say what a line is about.
         sections: groups of rows, with a rule between them.
         notes: stand below it, one per line.
+        above: lines between the title and the table.
     """
 
     title: str
@@ -64,12 +68,27 @@ class TextTable:
     num_names: int
     sections: Sequence[Sequence[Row]]
     notes: Sequence[str] = field(default_factory=tuple)
+    above: Sequence[str] = field(default_factory=tuple)
+
+    def without_columns(self, numbers: Collection[int], above: Sequence[str]) -> "TextTable":
+        """The table without some columns, and with other lines above it."""
+        names = self.num_names - sum(number < self.num_names for number in numbers)
+
+        def kept(cells: Sequence[str]) -> list[str]:
+            return [cell for number, cell in enumerate(cells) if number not in numbers]
+
+        def reduced(row: Row) -> Row:
+            cells = kept(row.cells)
+            return replace(row, names=cells[:names], values=cells[names:])
+
+        sections = [[reduced(row) for row in section] for section in self.sections]
+        header = kept(self.header)
+        return replace(self, header=header, num_names=names, sections=sections, above=above)
 
 
 def rich_table(content: TextTable, columns: Sequence[int] | None = None) -> Table:
     """The table for a screen, with all columns of values or those of the given numbers."""
-    title = Text(content.title, style="bold")
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     values = content.header[content.num_names :]
     columns = range(len(values)) if columns is None else columns
     for name in content.header[: content.num_names]:
@@ -78,22 +97,21 @@ def rich_table(content: TextTable, columns: Sequence[int] | None = None) -> Tabl
         table.add_column(values[column], justify="right", vertical="bottom", overflow="fold")
     for section in content.sections:
         for row in section:
-            style = "bold" if row.is_mean else ""
-            cells = [Text(cell, style=style) for cell in row.names]
-            for column in columns:
-                last = column == len(values) - 1
-                loud = "bold red" if row.is_loud and last else style
-                cells.append(Text(row.values[column], style=loud))
-            table.add_row(*cells)
+            style = "bold red" if row.is_loud else "bold" if row.is_mean else ""
+            cells = [*row.names, *(row.values[column] for column in columns)]
+            table.add_row(*(Text(cell, style=style) for cell in cells))
         table.add_section()
     return table
 
 
 def show(table: TextTable) -> None:
-    """Print a table, on a narrow screen in several parts; never cut in a file or pipe."""
+    """Print a table, in several parts where the screen, or `WIDTH`, is too narrow for one."""
     console = Console()
-    if not console.is_terminal:
-        console = Console(width=10_000)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(width=WIDTH)
+    console.print(Text(table.title, style="bold"))
+    for line in table.above:
+        console.print(Text(line))
     wide = console.options.update(width=10_000)
     parts: list[list[int]] = [[]]
     for column in range(len(table.header) - table.num_names):
@@ -112,6 +130,8 @@ def markdown(table: TextTable) -> str:
     aligned = ["---"] * table.num_names
     aligned += ["---:"] * (len(table.header) - table.num_names)
     lines = [f"**{_escaped(table.title)}**", ""]
+    for line in table.above:
+        lines += [_escaped(line), ""]
     lines += [_markdown_line(map(_escaped, table.header)), _markdown_line(aligned)]
     for section in table.sections:
         for row in section:
@@ -138,8 +158,9 @@ def one_line(text: str) -> str:
 
 def latex(table: TextTable) -> str:
     """A LaTeX table with its title as caption and its notes below; needs the booktabs package."""
+    caption = ". ".join([table.title, *table.above])
     columns = "l" * table.num_names + "r" * (len(table.header) - table.num_names)
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(table.title)}}}"]
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(caption)}}}"]
     lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", _latex_line(table.header)]
     for section in table.sections:
         lines.append(r"\midrule")

@@ -1,14 +1,16 @@
 """Numbers and tables in Markdown."""
 
 from collections.abc import Iterable, Sequence
-from statistics import mean, stdev
+
+from analysis.runs.estimate import INTERVAL, Estimate
+from stream.formatting import percent
+
+NOTE = f"± is half of the {INTERVAL} over the seeds; one seed has none."
 
 
 def spread(values: Sequence[float]) -> str:
-    """Return mean and sample standard deviation of fractions, in points."""
-    points = [100 * value for value in values]
-    tail = f" ± {stdev(points):.1f}" if len(points) > 1 else ""
-    return f"{mean(points):.1f}{tail}" if points else "not run"
+    """Return the mean of fractions and half of its interval, in points."""
+    return Estimate.of(values).show(percent, len(values)) if values else "not run"
 
 
 def table(header: str, lines: Iterable[Sequence[str]]) -> str:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.paper.markdown import spread, table
+from benchmarks.paper.markdown import NOTE, spread, table
 from benchmarks.paper.multirun import Machine, Multirun, add_options, shown
 from benchmarks.paper.trials import MethodRun, append_line, read_lines
 
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     header = (
         "method,settings,average score,learning score,forgetting,trained per task,stored,learning"
     )
-    print(table(header, rows(list(done(tested).values()), methods)))
+    print(table(header, rows(list(done(tested).values()), methods)), NOTE, sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from statistics import mean
 from analysis.figures.write import TOGETHER
 from analysis.report.write import write_report
 from analysis.runs.collect import collect
-from benchmarks.paper.markdown import spread, table
+from benchmarks.paper.markdown import NOTE, spread, table
 from benchmarks.paper.plan import SIZES, TRIED_ON_CPU, TRIED_ON_MPNET, jobs
 from benchmarks.paper.published import GLUE, GLUE_CLASSES, LARGE, PAPER
 from benchmarks.paper.records import Records, identical_of, last_row
@@ -219,7 +219,9 @@ def fill(path: Path, records: Records) -> None:
 
     def made(match: re.Match[str]) -> str:
         name = match.group(1)
-        return f"<!-- evidence:{name} -->\n{TABLES[name](records)}\n<!-- end -->"
+        text = TABLES[name](records)
+        note = f"\n\n{NOTE}" if "±" in text else ""
+        return f"<!-- evidence:{name} -->\n{text}{note}\n<!-- end -->"
 
     pattern = re.compile(r"<!-- evidence:(\w+) -->\n.*?<!-- end -->", re.DOTALL)
     path.write_text(pattern.sub(made, path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -288,7 +288,8 @@ def _content(path: Path) -> bytes:
     try:
         return _file(path).read_bytes()
     except OSError as error:
-        raise UserError(f"no run at {path}: {first_line(error)}") from error
+        reason = (error.strerror or first_line(error)).lower()
+        raise UserError(f"no run at {path}: {reason}") from error
 
 
 @contextmanager

@@ -17,9 +17,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
 
 from stream.atomic_io import write_atomic
-from stream.formatting import DASH, MINUS, TIMES, percent, visible
+from stream.formatting import DASH, MINUS, TIMES, percent, signed, visible
 from stream.record.run_record import LedgerRecord, RunRecord
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito 2008
@@ -149,10 +150,11 @@ def score_lines(record: RunRecord) -> Figure:
     grid = figure.add_gridspec(num_rows + 1, num_columns, height_ratios=[1.9] + [1] * num_rows)
     top = figure.add_subplot(grid[0, :])
     _draw_average(top, scores, running_average(record))
+    untrained = record.baseline or [math.nan] * len(names)
     for task, name in enumerate(names):
         row, column = divmod(task, num_columns)
         axes = figure.add_subplot(grid[row + 1, column], sharex=top, sharey=top)
-        _draw_task(axes, scores[task:, task], len(names), name)
+        _draw_task(axes, scores[task:, task], len(names), untrained[task], name)
         axes.tick_params(labelleft=column == 0, labelbottom=task + num_columns >= len(names))
     step = math.ceil(len(names) / 30) * 5 if len(names) > 10 else 1
     top.set_xticks(sorted({1, len(names), *range(step, len(names) - step // 2, step)}))
@@ -161,7 +163,8 @@ def score_lines(record: RunRecord) -> Figure:
     shown = [score for score in (-1, -0.5, 0, 0.5, 1) if score >= lowest]
     top.set_yticks(shown, [percent(score, 0) for score in shown])
     figure.supylabel(SCORE_LABEL, fontsize=10)
-    figure.supxlabel("number of tasks learned", fontsize=10)
+    note = "; dotted: score before any learning, about chance" if record.baseline else ""
+    figure.supxlabel(f"number of tasks learned{note}", fontsize=10)
     return figure
 
 
@@ -179,15 +182,25 @@ def _draw_average(axes: Axes, scores: np.ndarray, averages: np.ndarray) -> None:
     _tidy(axes, "average over the tasks learned so far (grey: each task)")
 
 
-def _draw_task(axes: Axes, scores: np.ndarray, num_tasks: int, name: str) -> None:
-    """One task since it was learned: its score (blue), the loss (orange) or gain (green) since."""
+def _draw_task(axes: Axes, scores: np.ndarray, num_tasks: int, untrained: float, name: str) -> None:
+    """One task since it was learned: its score (blue), the loss (orange) or gain (green) since.
+
+    Args:
+        axes: where to draw.
+        scores: since the task was learned.
+        num_tasks: of the stream.
+        untrained: its score before any learning, a dotted line; NaN where it was not measured.
+        name: the title.
+    """
     numbers, first = np.arange(num_tasks - len(scores) + 1, num_tasks + 1), scores[0]
     for bound, colour in ((np.minimum, ORANGE), (np.maximum, GREEN)):
         axes.fill_between(numbers, first, bound(scores, first), color=colour, alpha=0.35, lw=0)
     axes.plot(numbers, scores, color=BLUE, lw=1.5, marker="o", ms=3, markevery=[0])
+    if not math.isnan(untrained):
+        axes.axhline(untrained, color=GREY, lw=1, ls=":")
     note, colour, measured = "not evaluated", GREY, scores[~np.isnan(scores)]
     if len(measured):
-        change = percent(measured[-1] - first)
+        change = signed(measured[-1] - first)
         note = f"{percent(first)} → {percent(measured[-1])} ({change})"
         colour = ORANGE if change.startswith(MINUS) else "#444444"
     axes.text(0, 1.06, note, transform=axes.transAxes, fontsize=8, color=colour)
@@ -225,12 +238,12 @@ def _draw_growth(axes: Axes, ledger: LedgerRecord, num_tasks: int) -> None:
     style: dict[str, Any] = {"ha": "center", "weight": "bold", "textcoords": "offset points"}
     top = max(num_tasks, *multiples)
     for number, multiple, colour in ends:
-        offset = (0, 6 if multiple == top else -14)  # the lower one's label goes below
+        is_just_below = 0.7 * top < multiple < top  # its label would cover the upper line
+        offset = (0, -14 if is_just_below else 6)
         axes.annotate(f"{multiple:.2f}{TIMES}", (number, multiple), offset, color=colour, **style)
-    axes.set(yscale="log", ylim=(0.7 * min(multiples), 1.6 * top))
-    ticks = [n * 10**p for p in range(6) for n in (1, 2, 5) if n * 10**p <= 1.6 * top]
-    axes.set_yticks(ticks, [f"{tick}{TIMES}" for tick in ticks])
-    axes.minorticks_off()
+    axes.set_ylim(0, 1.15 * top)  # linear: a copy per task is a straight line
+    ticks = [t for t in MaxNLocator(6, integer=True).tick_values(0, top) if t <= 1.15 * top]
+    axes.set_yticks(ticks, [f"{tick:g}{TIMES}" for tick in ticks])
     _tidy(axes, f"stored in total, as a multiple of the base ({base / 1e6:.3g} million parameters)")
     axes.legend(loc="upper left", frameon=False)
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
+import msgspec
 import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
@@ -17,16 +19,20 @@ from rich.console import Console
 from analysis.__main__ import main
 from analysis.runs.collect import RecordedRun, collect
 from analysis.runs.comparable import largest_comparable
+from analysis.runs.memory import memory_text
 from analysis.runs.methods import method_labels, variant_labels
 from analysis.tables.compare import comparison_table
 from analysis.tables.text_table import Row, TextTable, latex, markdown, rich_table, show
+from stream.errors import UserError
 from stream.formatting import DASH, MINUS, TIMES
-from stream.record.run_record import RunRecord
+from stream.record.run_record import RunRecord, TimingRecord
 from tests.analysis.made_runs import (
     MATRIX,
     METRICS,
     ORDER,
     data_of,
+    ledger_of,
+    ledger_row,
     memory_of,
     record_of,
     runs_of,
@@ -117,10 +123,16 @@ def test_empty_and_missing_folders_exit_with_2_and_one_line_each(
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.splitlines() == [
-        f"analysis: {tmp_path / 'empty'}: no results.json in or below it",
-        f"analysis: {tmp_path / 'missing'}: no such folder",
+        f"compare: {tmp_path / 'empty'}: no results.json in or below it",
+        f"compare: {tmp_path / 'missing'}: no such folder",
         "error: no usable run",
     ]
+
+
+def test_a_run_that_is_not_there_is_named_without_the_number_of_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as raised:
+        RunRecord.read(tmp_path / "nothing")
+    assert str(raised.value) == f"no run at {tmp_path / 'nothing'}: no such file or directory"
 
 
 def test_a_broken_run_does_not_hide_the_others(
@@ -140,9 +152,9 @@ def test_a_broken_run_does_not_hide_the_others(
 def test_table_shows_the_numbers_computed_by_hand() -> None:
     (row,) = shown(record_of())
     assert row == [
-        *("finetune", "generated", "0", "3"),
+        *("finetune", "0", "3"),
         *("41.7", "50.0", f"{MINUS}12.5", "12.5"),
-        *("2.00", "1.30", "72", "1/2"),
+        *("2.00", "1.30", "72", "1 of 2"),
     ]
 
 
@@ -156,30 +168,75 @@ def test_undefined_is_a_dash_and_never_zero() -> None:
         memory=memory_of(promised=True, checked=0, identical=0),
     )
     (row,) = shown(single)
-    assert row[4:8] == ["90.0", "90.0", DASH, DASH]
-    assert row[-1] == DASH
+    assert row[3:7] == ["90.0", "90.0", DASH, DASH]
+    assert row[-1] == "nothing to forget: one task"
 
 
-def test_mean_and_sample_deviation_over_seeds() -> None:
+def scored(seed: int, score: float, learner: str = "finetune", **changes: Any) -> RunRecord:
+    return record_of(learner, seed, metrics=METRICS | {"average_score": score}, **changes)
+
+
+def test_mean_and_interval_over_seeds() -> None:
     scores = [0.4, 0.5, 0.9]
-    runs = [
-        record_of(seed=seed, metrics=METRICS | {"average_score": score})
-        for seed, score in enumerate(scores)
-    ]
-    rows = shown(*runs, record_of("replay"))
-    assert [row[2] for row in rows] == ["0", "1", "2", "n=3", "0"]
-    mean_row = rows[3]
-    assert mean_row[0] == "mean ± sd"
-    assert mean_row[4] == f"60.0±{100 * stdev(scores):.1f}"
-    assert mean_row[6] == f"{MINUS}12.5±0.0"
+    table = table_of(*(scored(seed, score) for seed, score in enumerate(scores)), scored(0, 0.1))
+    assert table.header == ["learner", "seed", "average\nscore %"]
+    rows = [row.cells for section in table.sections for row in section]
+    half_width = 4.3027 * stdev(scores) / 3**0.5  # t(0.975, 2) from a table
+    assert rows[-1] == ["mean ± 95% t interval", "n=3", f"60.0±{100 * half_width:.1f}"]
+    assert "mean ± half of the 95% t interval" in table.notes[0]
+    notes = table_of(*(scored(seed, 0.1 * seed) for seed in (1, 2)), scored(1, 0.1, "replay")).notes
+    assert "One seed, no interval: replay." in notes
+
+
+def test_what_all_runs_share_stands_above_the_table() -> None:
+    table = table_of(scored(4, 0.4), scored(4, 0.4, "replay"))
+    assert table.header == ["learner", "average\nscore %"]
+    shared = f"BWT % {MINUS}12.5, forgetting % 12.5, trained %/task 2.00, total {TIMES} base 1.30"
+    start = "The same in all runs: seed 4, tasks 3, learning score % 50.0, "
+    assert table.above == [f"{start}{shared}, time s 72, memory 1 of 2."]
+    assert table_of(scored(4, 0.4)).above == ()  # one run: nothing to tell apart
+
+
+TIMED = TimingRecord(train_s=61.5, evaluate_s=12.25)
+
+
+@pytest.mark.parametrize(
+    ("other", "caution"),
+    [
+        (scored(0, 0.4), "not in a mean, a copy: 1 (counted: 0)"),
+        (scored(0, 0.5, timing=TIMED), "not in a mean, seed 0 again: 1 (counted: 0)"),
+        (scored(3, 0.4, status="partial"), "not in a mean, 3 of 3 tasks learned: 1"),
+        (
+            scored(1, 0.4, versions={"torch": "2.13.0"}),
+            "runs differ in torch: 2.11.0 (1 run), 2.13.0 (1 run)",
+        ),
+        (
+            scored(1, 0.4, versions={}),
+            "runs differ in torch: 2.11.0 (1 run), not recorded (1 run)",
+        ),
+        (scored(1, 0.4, device="cuda"), "runs differ in device: cpu (1 run), cuda (1 run)"),
+    ],
+)
+def test_nothing_is_averaged_silently(other: RunRecord, caution: str) -> None:
+    """Each is said under the table, and unfinished or repeated runs are in no mean."""
+    versions = other.versions or {"torch": "2.11.0"}
+    first = scored(0, 0.4, versions={"torch": "2.11.0"})
+    if "torch" not in caution:
+        other = msgspec.structs.replace(other, versions=versions)
+    table = table_of(first, other)
+    assert caution in table.notes
+    is_averaged = any(row.is_mean for section in table.sections for row in section)
+    assert is_averaged == caution.startswith("runs differ")
 
 
 def test_partial_runs_and_repeated_seeds_stay_out_of_the_mean() -> None:
     partial = record_of(seed=3, status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
-    rows = shown(record_of(seed=0), record_of(seed=0), record_of(seed=1), partial)
-    assert [row[2] for row in rows] == ["0", "0", "1", "3", "n=2"]
-    assert rows[3][3] == "1/3"
-    assert not any("n=" in row[2] for row in shown(record_of(seed=0), record_of(seed=0)))
+    table = table_of(record_of(seed=0), record_of(seed=0), record_of(seed=1), partial)
+    rows = [row.names for section in table.sections for row in section]
+    assert [row[1] for row in rows] == ["0", "0", "1", "3", "n=2"]
+    assert rows[3][2] == "1/3"
+    (only,) = table_of(partial).notes
+    assert only == "unfinished, 1 of 3 tasks learned: 0"
 
 
 def test_runs_with_different_settings_are_different_methods() -> None:
@@ -206,8 +263,15 @@ def test_runs_with_different_settings_are_different_methods() -> None:
 
 
 def test_a_broken_promise_of_memory_is_loud() -> None:
-    assert shown(record_of(memory=memory_of(promised=True)))[0][-1] == "1/2 BROKEN"
-    assert shown(record_of(memory=memory_of(promised=True, identical=2)))[0][-1] == "2/2"
+    assert shown(record_of(memory=memory_of(promised=True)))[0][-1] == "1 of 2 BROKEN"
+    assert shown(record_of(memory=memory_of(promised=True, identical=2)))[0][-1] == "2 of 2"
+
+
+def test_memory_over_seeds_is_least_to_most_and_not_a_sum() -> None:
+    def memory(*identical: int) -> str:
+        return memory_text([record_of(memory=memory_of(identical=n)) for n in identical])
+
+    assert [memory(2, 2, 2), memory(2, 0, 1)] == ["2 of 2", "0 to 2 of 2"]
 
 
 def test_generated_data_are_named_in_title_and_lines() -> None:
@@ -277,15 +341,37 @@ def test_the_largest_group_is_compared_even_where_it_does_not_come_first() -> No
     assert lines == ["left out: 3: not the stream of 0, data hash: aaaaaaaaaaaa and bbbbbbbbbbbb"]
 
 
-def test_the_whole_table_is_printed_where_there_is_no_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def mixed(number: int) -> RunRecord:
+    """A run that differs from others of its kind in 30 settings."""
+    settings = {f"a_setting_with_a_name_{n}": f"{number}.{n}" for n in range(30)}
+    config = {"learner": settings, "training": {"epochs": number}}
+    return scored(number % 3, 0.1 * number, "adapter", config=config)
+
+
+@pytest.mark.parametrize("columns", [None, 300])
+def test_mixed_runs_fit_100_columns_where_there_is_no_terminal(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int | None,
 ) -> None:
-    config = {"learner": {"long_setting": "x" * 150}}
-    write(tmp_path / "a", record_of("adapter", config=config))
-    write(tmp_path / "b", record_of("adapter"))
-    assert main(["compare", str(tmp_path)]) == 0
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns:
+        monkeypatch.setenv("COLUMNS", str(columns))
+    for number in range(5):
+        write(tmp_path / f"{number}", mixed(number))
+    write(tmp_path / "joint", scored(1, 0.9, "joint"))
+    assert main(["compare", str(tmp_path), "--against", "adapter #2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert any(f"long_setting={'x' * 150}" in line and "1/2" in line for line in lines)
+    assert max(map(len, lines)) <= (columns or 100)
+    assert any(line.split()[:2] == ["adapter", "#5"] for line in lines)
+    text = " ".join(" ".join(lines).split())
+    assert "adapter #5: a_setting_with_a_name_0=4.0, " in text
+    assert re.search(r", and \d+ more \(--json has all\)", text)
+    assert main(["compare", str(tmp_path), "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    settings = {k: v for m in values["methods"][:5] for k, v in m["settings"].items()}
+    assert settings["learner.a_setting_with_a_name_29"] == "4.29"
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -295,9 +381,13 @@ def test_narrow_screens_get_the_table_in_two_parts_with_nothing_cut(
     screen = io.StringIO()
     console = Console(file=screen, width=width, force_terminal=True, color_system=None)
     monkeypatch.setattr("analysis.tables.text_table.Console", lambda: console)
-    show(table_of(*(record_of(seed=seed) for seed in range(3))))
+    bwt = {"bwt": None}
+    runs = [scored(seed, 0.1, "a" * 36, device=f"cuda:{seed}") for seed in range(3)]
+    runs += [record_of("b" * 36, seed, metrics=METRICS | bwt) for seed in range(3)]
+    runs += [scored(9, 0.1, "joint", timing=TIMED, ledger=ledger_of(ledger_row(2)))]
+    show(table_of(*runs))
     text = screen.getvalue()
-    assert text.count("generated data") == (2 if width == 80 else 1)
+    assert text.count("mean ± 95% t interval") == (4 if width == 80 else 2)
     assert all(len(line) <= width for line in text.splitlines())
     assert f"{MINUS}12.5±0.0" in text
     assert "1.30±0.00" in text
@@ -375,7 +465,7 @@ def test_latex_shows_hostile_names_as_they_are() -> None:
 
 
 def test_compare_writes_what_it_prints_as_markdown_and_latex(tmp_path: Path) -> None:
-    for number, record in enumerate((record_of(seed=0), record_of(seed=1), record_of("replay"))):
+    for number, record in enumerate((scored(0, 0.1), scored(1, 0.2), scored(0, 0.3, "replay"))):
         write(tmp_path / "runs" / str(number), record)
     files = [tmp_path / "new" / f"table.{kind}" for kind in ("md", "tex")]
     options = [f"--{name}={file}" for name, file in zip(("markdown", "latex"), files, strict=True)]
@@ -384,7 +474,7 @@ def test_compare_writes_what_it_prints_as_markdown_and_latex(tmp_path: Path) -> 
     expected = [row.cells for section in comparison_table(runs).sections for row in section]
     head, *rows = cells_of_markdown(files[0].read_text(encoding="utf-8"))
     assert rows == expected
-    assert head[7] == "forgetting %"
+    assert head == ["learner", "seed", "average score %"]
     assert files[1].read_text(encoding="utf-8").count(r"\\") == 1 + len(expected)
 
 

@@ -49,19 +49,26 @@ def scored(score: float, seed: int, learner: str = "finetune", **changes: Any) -
     return record_of(learner, seed, matrix=matrix, metrics=metrics, **changes)
 
 
+@pytest.fixture
+def without_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of which only the words count are put together without their figures."""
+    monkeypatch.setattr("analysis.report.write.images", lambda *_: ([], []))
+
+
 def headline(*records: RunRecord) -> list[dict[str, str]]:
     table = headline_table(build_methods(runs_of(*records)))
     names = [column.header for column in table.columns]
     return [dict(zip(names, (c.text for c in row), strict=True)) for row in table.rows]
 
 
-def test_headline_is_mean_and_sample_deviation_over_seeds() -> None:
+def test_headline_is_mean_and_interval_over_seeds() -> None:
     values = [0.5, 0.6, 0.75]
     row = headline(*(scored(v, seed) for seed, v in enumerate(values)))[0]
-    expected = f"{100 * mean(values):.1f} ± {100 * stdev(values):.1f}"
+    half_width = 4.3027 * stdev(values) / 3**0.5  # t(0.975, 2) from a table
+    expected = f"{100 * mean(values):.1f} ± {100 * half_width:.1f}"
     assert row["average score %"] == row["learning score %"] == expected
     assert row["n"] == "3"
-    assert row["memory"] == "3 of 6"  # 1 of 2 in each run
+    assert row["memory"] == "1 of 2"  # in each run, as compare says it
     assert row["trained %/task"] == "2.00 ± 0.00"
     assert row["training s"] == "60 ± 0.0"
 
@@ -72,15 +79,20 @@ def test_what_some_seeds_lack_says_its_n() -> None:
     assert headline(scored(0.5, 1), lacking)[0]["BWT %"] == "0.0 (n=1)"
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_repeated_seeds_and_partial_runs_are_shown_but_not_counted() -> None:
     partial = record_of(seed=3, status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
-    methods = build_methods(runs_of(scored(0.5, 1), scored(0.9, 1), scored(0.7, 2), partial))
+    runs = runs_of(scored(0.5, 1), scored(0.9, 1), scored(0.7, 2), partial)
+    methods, page = build_methods(runs), render(runs)
+    assert "not in a mean, seed 1 again: 1 (counted: 0)" in page
+    assert "not in a mean, 1 of 3 tasks learned: 3" in page
     assert headline_table(methods).rows[0][2].text.startswith("60.0 ±")
     counted = [row[3].text for row in run_table(methods).rows]
     assert counted == ["yes", "no: seed repeated", "yes", "no: partial"]
     assert run_table(methods).rows[3][2].text == "1 of 3 PARTIAL"
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_a_method_with_partial_runs_only_is_marked() -> None:
     partial = record_of(status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
     (method,) = build_methods(runs_of(partial))
@@ -91,11 +103,12 @@ def test_a_method_with_partial_runs_only_is_marked() -> None:
     assert "PARTIAL" in render(runs_of(partial))
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_references_are_paired_by_seed_and_marked() -> None:
     finetune = [scored(0.5, 1), scored(0.6, 2), scored(0.1, 3)]
     rows = headline(*finetune, scored(0.8, 1, "joint"), scored(0.7, 2, "joint"))
-    assert rows[0]["gap to joint %"] == "20.0 ± 14.1 (n=2)"  # 30 and 10
-    assert rows[0]["intransigence (joint_final) %"] == "20.0 ± 14.1 (n=2)"
+    assert rows[0]["gap to joint %"] == "20.0 ± 127.1 (n=2)"  # 30 and 10
+    assert rows[0]["intransigence (joint_final) %"] == "20.0 ± 127.1 (n=2)"
     assert rows[1]["gap to joint %"] == DASH
     page = render(runs_of(finetune[0], scored(0.8, 1, "joint")))
     assert page.count('<span class="badge">reference</span>') == 2  # headline and runs
@@ -140,13 +153,14 @@ def test_what_needs_no_interaction_is_a_drawing_and_else_a_sentence() -> None:
     page = Elements(without_plotly(render(runs_of(record_of(), record_of("joint")))))
     sources = [value or "" for name, value in page.attributes if name == "src"]
     drawings = [b64decode(source.partition("base64,")[2]).decode() for source in sources]
-    assert len(drawings) == 3
+    assert len(drawings) == 4
     assert all("<svg" in text and "joint" in text for text in drawings)
     single = Elements(without_plotly(render(runs_of(record_of(order=["cola"], matrix=[[0.9]])))))
-    assert single.tags.count("img") == 2
+    assert single.tags.count("img") == 3
     assert "a stream of one task forgets nothing" in single.text
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_methods_look_the_same_in_chips_charts_and_drawings() -> None:
     """Which are listed last, references, does not decide the colour."""
     runs = runs_of(record_of("joint"), record_of("adapter"))
@@ -171,6 +185,7 @@ def test_long_learning_curves_keep_their_mean() -> None:
     np.testing.assert_allclose(np.mean(trace["y"]), 2.0, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_probe_curves_are_means_over_seeds_along_the_stream() -> None:
     def probed(seed: int, score: float) -> RunRecord:
         probe = probe_of((0, 4, [score]), (1, 2, [score / 2, 0.3]))
@@ -224,14 +239,13 @@ def test_hostile_text_stays_text() -> None:
         )
         return without_plotly(render(runs_of(record), [text]))
 
-    hostile, plain = Elements(page_with(HOSTILE)), Elements(page_with("plain"))
+    page = page_with(HOSTILE)
+    hostile, plain = Elements(page), Elements(page_with("plain"))
     assert hostile.tags == plain.tags
     assert [name for name, _ in hostile.attributes] == [name for name, _ in plain.attributes]
     assert visible(HOSTILE) in hostile.text
-    assert not set("\u202e\x07\ud800") & set(page_with(HOSTILE))
-    labels = json.dumps(
-        json.loads(re.findall(r'id="figures">(.*?)</script>', page_with(HOSTILE))[0])
-    )
+    assert not set("\u202e\x07\ud800") & set(page)
+    labels = json.dumps(json.loads(re.findall(r'id="figures">(.*?)</script>', page)[0]))
     assert "<img" not in labels
     assert "%{x}$" not in labels.replace("\\u202e", "")
 
@@ -249,6 +263,7 @@ def test_json_in_the_page_cannot_end_its_element() -> None:
     assert json.loads(text) == {"</script>": "<!-- & \u2028"}
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_generated_data_are_said_loudly() -> None:
     assert render(runs_of(record_of())).count("<strong>GENERATED DATA") == 2
     assert "GENERATED" not in without_plotly(render(runs_of(record_of(source="files"))))
@@ -313,6 +328,7 @@ def test_a_command_is_what_the_record_was_given() -> None:
 # --- the command line
 
 
+@pytest.mark.usefixtures("without_drawings")
 def test_the_largest_group_is_reported_and_the_rest_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -332,7 +348,7 @@ def test_the_largest_group_is_reported_and_the_rest_named(
     for folder, reason in ((broken, "truncated"), (foreign, "schema")):
         assert any(str(folder) in line and reason in line for line in lines)
         assert str(folder) in page
-    assert any(line.startswith(f"analysis: left out: {other}") for line in lines)
+    assert any(line.startswith(f"report: left out: {other}") for line in lines)
     assert "data hash" in page
     assert "1 method, 2 runs" in page
     assert [path.name for path in out.parent.iterdir()] == ["report.html"]
@@ -351,7 +367,8 @@ def test_without_plotly_one_line_names_the_extra(
     run = write(tmp_path / "1", record_of())
     assert main(["report", str(run), "--out", str(tmp_path / "r.html")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "pip install 'task-stream-simulator[report]'" in line
+    assert f"{sys.executable} -m pip install 'plotly>=7'" in line
+    assert "pip install -e '.[report]'" in line
 
 
 def test_reporting_imports_no_torch(tmp_path: Path) -> None:

@@ -193,16 +193,28 @@ def test_first_row_is_on_top_and_metrics_other_than_accuracy_are_named() -> None
 
 
 def test_score_lines_show_the_average_and_each_task_since_it_was_learned() -> None:
-    record = made_up(2)
-    record.matrix = [[0.8, None], [0.5, 0.6]]
-    average, first, second = plots.score_lines(record).axes
-    np.testing.assert_allclose(average.lines[-1].get_ydata(), [0.8, 0.55])
-    np.testing.assert_allclose(first.lines[0].get_xydata(), [[1, 0.8], [2, 0.5]])
-    np.testing.assert_allclose(second.lines[0].get_xydata(), [[2, 0.6]])
-    assert [axes.texts[0].get_text() for axes in (first, second)] == [
-        f"80.0 → 50.0 ({MINUS}30.0)",
-        "60.0 → 60.0 (0.0)",
+    record = made_up(3)
+    record.matrix = [[0.8, None, None], [0.5, 0.6, None], [0.2, 0.723, 0.4]]
+    average, *tasks = plots.score_lines(record).axes
+    np.testing.assert_allclose(average.lines[-1].get_ydata(), [0.8, 0.55, 1.323 / 3])
+    np.testing.assert_allclose(tasks[0].lines[0].get_xydata(), [[1, 0.8], [2, 0.5], [3, 0.2]])
+    np.testing.assert_allclose(tasks[2].lines[0].get_xydata(), [[3, 0.4]])
+    assert [axes.texts[0].get_text() for axes in tasks] == [
+        f"80.0 → 20.0 ({MINUS}60.0)",
+        "60.0 → 72.3 (+12.3)",
+        "40.0 → 40.0 (0.0)",
     ]
+
+
+def test_score_lines_show_what_the_untrained_learner_scores_where_it_was_measured() -> None:
+    figure = plots.score_lines(made_up(2, baseline=[0.5, 0.25]))
+    dotted = [axes.lines[1] for axes in figure.axes[1:]]
+    assert [line.get_ydata()[0] for line in dotted] == [0.5, 0.25]
+    assert {line.get_linestyle() for line in dotted} == {":"}
+    assert "before any learning" in figure.get_supxlabel()
+    without = plots.score_lines(made_up(2))
+    assert [len(axes.lines) for axes in without.axes[1:]] == [1, 1]
+    assert "before any learning" not in without.get_supxlabel()
 
 
 def test_tasks_not_learned_are_not_drawn_as_zero() -> None:
@@ -225,6 +237,7 @@ def test_growth_starts_at_the_pretrained_base_beside_a_full_copy_a_task() -> Non
         f"26.00{TIMES}",
     ]
     assert {round(bar.get_height(), 3) for bar in trained.patches} == {5.283}
+    assert growth.get_yscale() == "linear"  # a copy per task is a straight line
 
 
 def test_growth_shows_a_buffer_only_where_there_is_one() -> None:

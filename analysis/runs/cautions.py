@@ -1,0 +1,60 @@
+"""What a reader must know before trusting means over runs, a line each."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from analysis.runs.collect import RecordedRun
+from analysis.runs.methods import Method, build_methods
+from analysis.runs.values import num_learned
+from stream.formatting import count, visible
+from stream.record.run_record import RunRecord
+
+NOT_RECORDED = "not recorded"
+
+
+def cautions(runs: Sequence[RecordedRun]) -> list[str]:
+    """Runs that no mean counts and why; versions and devices in which the counted runs differ.
+
+    Args:
+        runs: runs of one stream.
+    """
+    methods = build_methods(runs)
+    lines = [line for method in methods for line in _not_counted(method)]
+    return [*lines, *_differences([run.record for m in methods for run in m.counted])]
+
+
+def _not_counted(method: Method) -> Iterator[str]:
+    """Say which runs are in no mean: unfinished ones, and seeds that are there already."""
+    counted = {id(run) for run in method.counted}
+    by_seed = {run.record.seed: run for run in method.counted}
+    for run in method.runs:
+        record, total = run.record, len(run.record.order)
+        unfinished = f"{num_learned(record)} of {count(total, 'task')} learned: {run.path}"
+        if record.status != "complete":
+            in_means = id(run) in counted
+            yield f"unfinished, {unfinished}" if in_means else f"not in a mean, {unfinished}"
+        elif id(run) not in counted:
+            first = by_seed[record.seed]
+            what = "a copy" if _is_copy(first.record, record) else f"seed {record.seed} again"
+            yield f"not in a mean, {what}: {run.path} (counted: {first.path})"
+
+
+def _is_copy(one: RunRecord, other: RunRecord) -> bool:
+    """Whether two records are of the same run: no two take the same time to the last digit."""
+    pairs = [(r.timing, r.cells, r.matrix) for r in (one, other)]
+    return pairs[0] == pairs[1]
+
+
+def _differences(records: Sequence[RunRecord]) -> Iterator[str]:
+    """Say in which versions and devices runs differ, each with its number of runs."""
+    names = sorted({name for record in records for name in record.versions})
+    for name in names:
+        yield from _difference(name, [r.versions.get(name, NOT_RECORDED) for r in records])
+    yield from _difference("device", [record.device for record in records])
+
+
+def _difference(name: str, values: Sequence[str]) -> Iterator[str]:
+    found = Counter(values)
+    if len(found) > 1:
+        shown = ", ".join(f"{visible(v, 60)} ({count(n, 'run')})" for v, n in found.items())
+        yield f"runs differ in {visible(name, 60)}: {shown}"
