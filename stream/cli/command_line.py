@@ -13,12 +13,13 @@ from omegaconf import OmegaConf
 from stream.cli.typed import in_grammar, parse, without_dashes
 from stream.config.compose import searched_too
 from stream.config.composition import CONFIG_NAME, SEARCHED
-from stream.errors import UserError, require, unknown
+from stream.errors import UserError, choose, require, unknown
 
 COMMANDS = ("run", "multirun", "cfg", "info", "shell_completion")
 """Hydra does one of these at a time."""
-ANSWERS = ("info", "shell_completion", "help", "hydra_help", "experimental_rerun")
-"""With one of these Hydra answers something, and composes no run of the settings."""
+SHOWN = ("cfg", "info", "help")
+"""With one of these Hydra shows something about the settings."""
+SHELLS = ("bash", "fish", "zsh")
 
 
 class CommandLine:
@@ -65,12 +66,13 @@ class CommandLine:
     @property
     def runs(self) -> bool:
         """Whether something is run, not only shown."""
-        return not self.shows and not any(getattr(self.flags, name) for name in ANSWERS)
+        other = self.flags.shell_completion or self.flags.hydra_help
+        return not self.shows and not other
 
     @property
     def shows(self) -> bool:
         """Whether the settings are shown."""
-        return self.flags.cfg is not None
+        return any(getattr(self.flags, name) for name in SHOWN)
 
     def value(self, key: str) -> str | None:
         """Return the last value that the overrides give a setting; None without one."""
@@ -123,12 +125,20 @@ class CommandLine:
         given = [f"--{name.replace('_', '-')}" for name in COMMANDS if getattr(flags, name)]
         require(len(given) < 2, f"{' and '.join(given)} exclude each other; give one of them")
         shown = flags.cfg or flags.help
+        require(
+            flags.experimental_rerun is None,
+            "--experimental-rerun reads what no run here writes; results.json has the overrides",
+        )
         require(shown or not flags.resolve, "--resolve has no effect without --cfg or --help")
-        require(self.shows or not flags.package, "--package has no effect without --cfg")
+        require(flags.cfg or not flags.package, "--package has no effect without --cfg")
         require(
             flags.config_path is None,
             "--config-path would replace the program's own YAML files; --config-dir adds some",
         )
+        if flags.shell_completion:
+            asked = flags.overrides[0] if len(flags.overrides) == 1 else ""
+            possible = [f"{does}={s}" for does in ("install", "uninstall", "query") for s in SHELLS]
+            choose("--shell-completion", asked, possible)
 
 
 def _refuse(message: str) -> NoReturn:

@@ -36,7 +36,7 @@ def check_command_line(folder: Path, line: CommandLine) -> None:
         UserError: what is wrong, with the valid choices.
     """
     line.check_flags()
-    if not line.runs and not line.shows:
+    if not line.runs and not (line.shows and line.overrides):
         return
     overrides = parse(line.settings())
     _refuse_twice(overrides)

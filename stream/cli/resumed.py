@@ -13,6 +13,7 @@ from stream.run.settings import compose_settings
 
 ROOT = Path("runs")
 """Where ``resume=auto`` looks."""
+MISSING = object()
 OF_THE_RUN = ("learner", "data", "backbone")
 """The groups whose choice decides which settings there are, and which a run keeps."""
 
@@ -60,18 +61,17 @@ def _without_known(line: CommandLine, record: RunRecord) -> CommandLine:
     for key, setting in given.items():
         group = key.partition(".")[0]
         if group in OF_THE_RUN and key != group and group not in given:
-            value = _recorded(record.config, key)
-            require(
-                value == setting.value(),
-                f"cannot go on with {line.value('resume')}: {key} was {value}, "
-                f"now {setting.value()}; leave it out",
-            )
+            run, value = line.value("resume"), _recorded(record.config, key)
+            require(value is not MISSING, f"{run} has no {key}; leave {setting.input_line} out")
+            same = value == setting.value()
+            now = f"{key} was {value}, now {setting.value()}"
+            require(same, f"cannot go on with {run}: {now}; leave it out")
             known.append(key)
     return line.without(known)
 
 
 def _recorded(values: Any, key: str) -> Any:
-    """Return the value of a setting in the record of a run; None if there is none."""
+    """Return the value of a setting in the record of a run; `MISSING` if there is none."""
     for name in key.split("."):
-        values = values.get(name) if isinstance(values, Mapping) else None
+        values = values.get(name, MISSING) if isinstance(values, Mapping) else MISSING
     return values

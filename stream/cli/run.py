@@ -12,12 +12,12 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import current_process
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
@@ -83,7 +83,9 @@ def _started(line: CommandLine) -> int:
 def job(composed: DictConfig) -> float | None:
     """Run what was composed; returns the average score, for sweepers."""
     hydra_config = HydraConfig.get()
-    folder = Path(hydra_config.runtime.output_dir)
+    # Unresolved: the folder is called as it is, also where its name holds "${".
+    runtime = cast("dict[str, Any]", OmegaConf.to_container(hydra_config.runtime, resolve=False))
+    folder = Path(runtime["output_dir"])
     if hydra_config.mode == RunMode.MULTIRUN:
         start = hydra_config.callbacks["sweep"].start
         return run_job(lambda: to_objects(composed), folder, start, partial(_run, folder))

@@ -48,8 +48,8 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
 
 def members(group: str) -> list[str]:
     """Return the choices of a group: in the store, and in the folders of the last composition."""
-    loader = GlobalHydra.instance().config_loader()
-    return sorted(loader.get_group_options(group))
+    hydra = GlobalHydra.instance()
+    return sorted(hydra.config_loader().get_group_options(group)) if hydra.is_initialized() else []
 
 
 def _setting_error(
