@@ -139,8 +139,21 @@ def _check_hydra(
             f"hydra/{group}={composition.choice(f'hydra/{group}')} is not possible: it writes into "
             "the run folder, where run.log is the log",
         )
-    if not multirun:
+    if multirun:
+        _refuse_lowest_score(composition)
+    else:
         _refuse_preset_of_sweep(composition, {override.key_or_group for override in overrides})
+
+
+def _refuse_lowest_score(composition: Composition) -> None:
+    """Raise UserError for a sweeper that optimizes, unless it looks for the highest score."""
+    direction = composition.hydra.sweeper.get("direction")
+    name = str(getattr(direction, "name", direction))
+    require(
+        direction is None or name == "maximize",
+        f"hydra.sweeper.direction={name} looks for the lowest average score; give "
+        "hydra.sweeper.direction=maximize",
+    )
 
 
 def _refuse_preset_of_sweep(composition: Composition, given: set[str]) -> None:

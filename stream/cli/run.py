@@ -81,7 +81,10 @@ def _started(line: CommandLine) -> int:
 
 @hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")
 def job(composed: DictConfig) -> float | None:
-    """Run what was composed; returns the average score, for sweepers."""
+    """Run what was composed; returns the average score, for sweepers.
+
+    After a job that failed it is None, which Optuna counts as a failed trial; NaN ends its sweep.
+    """
     hydra_config = HydraConfig.get()
     # Unresolved: the folder is called as it is, also where its name holds "${".
     runtime = cast("dict[str, Any]", OmegaConf.to_container(hydra_config.runtime, resolve=False))
