@@ -103,22 +103,16 @@ def test_refused_at_once(line: str, message: str, monkeypatch: pytest.MonkeyPatc
 COMPOSED = [
     ("task=[cola,sst2,cola]", "named more than once: cola"),
     ("stream=glue9 task=[sst2]", "stream=glue9 has no effect: 'task=[...]' or the experiment"),
-    ("stream=glue9 experiment=smoke", "stream=glue9 has no effect"),
     ("experiment=fig4_sizes seed=1", "experiment=fig4_sizes sweeps learner.size: it needs -m"),
     ("hydra.output_subdir=.hydra", "hydra.output_subdir=.hydra is not possible: a run folder"),
     ("hydra/job_logging=default", "hydra/job_logging=default is not possible: it writes into"),
     ("hydra.job.chdir=true", "paths mean the folder where the command was given"),
     ("--cfg job learner.size=-3", "learner.size must be at least 1, got -3"),
-    ("--learner.size=-3", "learner.size must be at least 1, got -3"),
-    ("learner.lr=abc", "learner.lr: Value 'abc'"),
-    ("seed=1.5", "seed: Value '1.5'"),
     ("~learner", "learner is needed: give learner=VALUE"),
     ("+foo=1", "unknown setting 'foo'"),
-    ("data.root=x", "unknown setting 'data.root'; it belongs to data=files."),
     ("tracking=false", "unknown tracking 'false'. Valid: none, wandb"),
     ("learner=null", "unknown learner 'null'"),
     ("learner=1e3", "unknown learner '1e3'"),
-    ("stream=1", "unknown stream '1'"),
     ("hydra/job_logging=1", "unknown hydra/job_logging '1'"),
     ("learner=EWC", "unknown learner 'EWC'. Did you mean 'ewc'?"),
     (
@@ -130,7 +124,6 @@ COMPOSED = [
     ("-m learner.lr=interval(1e-4,1e-2)", "needs a sweeper that samples (hydra/sweeper=optuna"),
     ("-m hydra.job.name=a,b", "Hydra's own settings cannot be swept"),
     ("-m learner=adapter,replay learner.size=64,8", "learner.size=8 has no effect"),
-    ("-m seed=1,-1", "seed must not be negative, got -1"),
     ("--info defaults learner=adaptor", "unknown learner 'adaptor'"),
 ]
 
@@ -273,7 +266,7 @@ def test_jobs_are_tried_without_being_composed(monkeypatch: pytest.MonkeyPatch) 
         return compose(folder, overrides, config_name)
 
     monkeypatch.setattr(Composition, "of", counted)
-    swept = ["learner=adapter,ewc", "seed=range(0,40)", "learner.lr=1e-3,2e-3"]
+    swept = ["learner=adapter,ewc", "seed=range(0,25)", "learner.lr=1e-3,2e-3"]
     check_command_line(CONF, CommandLine(["-m", *swept, ONE]))
     assert len(composed) == 3  # the first job, and both learners
     last = ["order=given,random", "order_seed=null,3"]
