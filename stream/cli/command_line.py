@@ -10,9 +10,9 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 
-from stream.cli.typed import in_grammar, parse, without_dashes
 from stream.config.compose import searched_too
 from stream.config.composition import CONFIG_NAME, SEARCHED
+from stream.config.typed import in_grammar, parse, without_dashes
 from stream.errors import UserError, choose, require, unknown
 
 COMMANDS = ("run", "multirun", "cfg", "info", "shell_completion")

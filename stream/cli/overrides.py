@@ -8,8 +8,8 @@ from omegaconf import OmegaConf
 
 from stream.cli.command_line import CommandLine
 from stream.cli.trials import Trials
-from stream.cli.typed import parse
 from stream.config.composition import Composition, NeededError
+from stream.config.typed import parse
 from stream.errors import require
 from stream.run.session import refuse_used_folder
 

@@ -27,8 +27,10 @@ def with_run_folder(line: CommandLine) -> CommandLine:
     Raises:
         UserError: there is no run in the folder, or a setting would change the run.
     """
+    if line.multirun or not line.runs:
+        return line
     asked = line.value("resume")
-    if asked is None or line.multirun or not line.runs:
+    if asked is None:
         return line
     if asked == "auto":
         config, _ = compose_settings(line.settings())

@@ -9,13 +9,20 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-from hydra.core.override_parser.types import IntervalSweep, Override, OverrideType, ValueType
+from hydra.core.override_parser.types import (
+    ChoiceSweep,
+    IntervalSweep,
+    Override,
+    OverrideType,
+    Sweep,
+    ValueType,
+)
 
-from stream.cli.typed import parse
 from stream.config.complaints import complaints
 from stream.config.composition import Composition, choices_of
 from stream.config.names import GROUPS
 from stream.config.run import RunConfig
+from stream.config.typed import parse
 from stream.errors import require
 
 LARGEST = 2000
@@ -101,6 +108,9 @@ class Trials:
             found = override._value.filter(choices)  # type: ignore[union-attr]
             require(bool(found), f"{override.input_line} fits none of: {', '.join(choices)}")
         else:
+            items = sweep.list if isinstance(sweep, ChoiceSweep) else []
+            nested = any(isinstance(item, Sweep) for item in items)
+            require(not nested, f"{override.input_line}: a list of values holds no range or choice")
             with complaints():
                 found = list(override.sweep_string_iterator())
             require(bool(found), f"{override.input_line} has no value")

@@ -25,7 +25,7 @@ from stream.config.names import chosen_in, unknown_setting
 from stream.config.run import RunConfig
 from stream.config.task import TaskSpec
 from stream.config.task_files import check_task_files, check_task_settings
-from stream.errors import UserError, require
+from stream.errors import UserError, first_line, require
 
 CONFIG_NAME, VERSION_BASE = "config", "1.3"
 SEARCHED = "hydra.searchpath"
@@ -68,7 +68,8 @@ def _objects_from_it() -> Iterator[None]:
             raise NeededError(f"task {task!r} needs {setting}: write it in its YAML") from error
         raise NeededError(f"{key} is needed: give {key}=VALUE") from error
     except OmegaConfBaseException as error:
-        raise UserError(str(error)) from error
+        name = f"{error.full_key}: " if error.full_key else ""
+        raise UserError(f"{name}{first_line(error)}") from error
 
 
 class _Loader(ConfigLoaderImpl):
@@ -148,7 +149,8 @@ class Composition:
         OmegaConf.set_struct(composed, False)  # noqa: FBT003 - omegaconf's signature
         hydra = composed.pop("hydra")
         OmegaConf.set_struct(composed, True)  # noqa: FBT003
-        _refuse_additions(composed)
+        with complaints(overrides):
+            _refuse_additions(composed)
         return cls(composed, hydra, run_folder)
 
     @property

@@ -17,11 +17,11 @@ from omegaconf import OmegaConf
 from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
-from stream.cli.typed import in_grammar, parse
 from stream.config.compose import compose_run
 from stream.config.composition import Composition
 from stream.config.names import unknown_setting
 from stream.config.paths import conf_folder
+from stream.config.typed import in_grammar, parse
 from stream.errors import UserError
 from tests.record.made_record import made_record
 
@@ -79,8 +79,11 @@ REFUSED = [
     ("backbone=[a]", "backbone=[a]: backbone is one name, without brackets"),
     ("learner={a:1}", "learner={a:1}: learner is one name"),
     ("task=[[cola]]", "task=[[cola]]: each task is one name"),
-    ("learner.lr=", "learner.lr= has no value; give learner.lr=VALUE, or learner.lr=null"),
+    ("learner.lr=", "learner.lr= has no value; give learner.lr=VALUE"),
     ("cache=", "cache= has no value"),
+    ("hydra.run.dir=", "hydra.run.dir= has no value"),
+    ("-m resume=a,b", "resume=a,b goes on with one run"),
+    ("-m learner.size=range(1,4),8", "a list of values holds no range or choice"),
     ("=5", "'=5' names no setting"),
     ("seed==5", "cannot read 'seed==5'"),
     ("--seed 1", "unknown option '--seed'."),
@@ -108,6 +111,7 @@ COMPOSED = [
     ("hydra/job_logging=default", "hydra/job_logging=default is not possible: it writes into"),
     ("hydra.job.chdir=true", "paths mean the folder where the command was given"),
     ("--cfg job learner.size=-3", "learner.size must be at least 1, got -3"),
+    ("learner.lr=${nope}", "learner.lr: Interpolation key 'nope' not found"),
     ("~learner", "learner is needed: give learner=VALUE"),
     ("+foo=1", "unknown setting 'foo'"),
     ("tracking=false", "unknown tracking 'false'. Valid: none, wandb"),

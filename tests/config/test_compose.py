@@ -9,10 +9,10 @@ import pytest
 
 from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
-from stream.cli.typed import parse
 from stream.config.compose import compose_run
 from stream.config.composition import Composition
 from stream.config.run import RunConfig
+from stream.config.typed import parse
 from stream.data.build import arrange
 from stream.data.task import Task
 from stream.errors import UserError

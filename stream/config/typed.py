@@ -71,9 +71,10 @@ def in_grammar(text: str, *, multirun: bool) -> str:
     if not equals or start.startswith("~"):
         return text
     is_group = key.partition("@")[0] in GROUPS or "/" in key
-    is_choice = is_group or key.startswith("hydra")
-    require(value != "" or is_choice, f"{text} has no value; give {start}=VALUE, or {start}=null")
-    if PATHS.fullmatch(key):
+    is_path = PATHS.fullmatch(key) is not None
+    may_be_empty = is_group or (key.startswith("hydra.") and not is_path)  # it is an empty text
+    require(value != "" or may_be_empty, f"{text} has no value; give {start}=VALUE")
+    if is_path:
         as_typed = _path_is_read_right(text, key, value, multirun=multirun)
         return text if as_typed else f"{start}={literal(value)}"
     return _choice(text, start, key, value) if is_group else text
