@@ -28,8 +28,9 @@ def unknown(what: str, value: object, choices: Iterable[str]) -> UserError:
         choices: all valid names.
     """
     names = list(choices)
-    near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    folded = {name.lower(): name for name in names}  # case does not count
+    near = difflib.get_close_matches(str(value).lower(), folded, n=1, cutoff=0.5)
+    hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
     listed = ", ".join(names) or "none"
     return UserError(f"unknown {what} {value!r}.{hint} Valid: {listed}")
 

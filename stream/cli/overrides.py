@@ -1,66 +1,32 @@
-"""What stands on the command line, checked before Hydra sees it and before anything is written."""
+"""The command line of a run, checked before Hydra sees it and before anything is written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
 
-from hydra._internal.utils import get_args_parser
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from omegaconf import OmegaConf
 
-from stream.config.compose import complaints, compose_run, preset_sweeps, searched_too
+from stream.cli.command_line import CommandLine
+from stream.cli.trials import Trials
+from stream.config.composition import Composition, NeededError
+from stream.config.typed import parse
 from stream.errors import require
 from stream.run.session import refuse_used_folder
 
-_COMMANDS = ("run", "multirun", "cfg", "info", "shell_completion")
-"""Hydra does one of these at a time."""
-_RUNS_NOTHING = ("cfg", "info", "shell_completion", "help", "hydra_help", "experimental_rerun")
-
-
-class CommandLine:
-    """What stands behind ``task-stream run``: flags and overrides, as Hydra's own parser has them.
-
-    Hydra takes the overrides in one piece; here they may stand between the flags.
-    """
-
-    def __init__(self, arguments: Sequence[str]):
-        self._arguments = list(arguments)
-        self.flags = get_args_parser().parse_intermixed_args(self._arguments)
-
-    @property
-    def multirun(self) -> bool:
-        """Whether several runs are asked for."""
-        return self.flags.multirun
-
-    def value(self, key: str) -> str | None:
-        """Return the last value that the overrides give a setting; None without one."""
-        found = [o.value() for o in _parsed(self.flags.overrides) if o.key_or_group == key]
-        return None if not found or found[-1] is None else str(found[-1])
-
-    def settings(self) -> list[str]:
-        """Return the overrides, and the flag that matters for composing as one of them.
-
-        Raises:
-            UserError: there is no such folder of YAML files.
-        """
-        if self.flags.config_dir is None:
-            return self.flags.overrides
-        return [*self.flags.overrides, searched_too(Path(self.flags.config_dir))]
-
-    def extended(self, text: str) -> Self:
-        """Return this command line and one more override."""
-        return type(self)([*self._arguments, text])
-
-    def for_hydra(self) -> list[str]:
-        """Return the arguments, overrides first."""
-        flags = list(self._arguments)
-        for text in self.flags.overrides:
-            flags.remove(text)
-        return [*self.flags.overrides, *flags]
+ONLY_MULTIRUN = (
+    "hydra.sweep.",
+    "hydra.sweeper",
+    "hydra.launcher",
+    "hydra/sweeper",
+    "hydra/launcher",
+)
+"""How the names of settings begin that only a multirun reads."""
+DESCRIBED = ("stream.name", "stream.tasks")
+"""What the file of a stream says about itself."""
 
 
 def check_command_line(folder: Path, line: CommandLine) -> None:
-    """Check that a command line can run; in a multirun, each value of each sweep is tried once.
+    """Check that a command line can run; in a multirun, every job that it stands for.
 
     Args:
         folder: the YAML files.
@@ -69,76 +35,146 @@ def check_command_line(folder: Path, line: CommandLine) -> None:
     Raises:
         UserError: what is wrong, with the valid choices.
     """
-    given = [f"--{n.replace('_', '-')}" for n in _COMMANDS if getattr(line.flags, n)]
-    require(len(given) < 2, f"{' and '.join(given)} exclude each other; give one of them")
-    shown = line.flags.cfg or line.flags.help
-    require(shown or not line.flags.resolve, "--resolve has no effect without --cfg or --help")
-    if not any(getattr(line.flags, name) for name in _RUNS_NOTHING):
-        _check_overrides(folder, line.settings(), multirun=line.multirun)
+    line.check_flags()
+    if not line.runs and not (line.shows and line.overrides):
+        return
+    overrides = parse(line.settings())
+    _refuse_twice(overrides)
+    _refuse_without_effect(overrides, multirun=line.multirun)
+    trials = Trials(folder, overrides, line.config_name)
+    first = trials.first()
+    _check_hydra(first, overrides, multirun=line.multirun)
+    if line.multirun:
+        trials.check(first)
+    else:
+        _check_run(first, line)
 
 
-def _check_overrides(folder: Path, texts: Sequence[str], *, multirun: bool) -> None:
-    """Compose every run once, and refuse what only a multirun can do or only a run."""
-    overrides = _parsed(texts)
-    sweeps = [override for override in overrides if override.is_sweep_override()]
-    require(
-        multirun or not sweeps,
-        "several values in " + ", ".join(str(o.input_line) for o in sweeps) + " need -m (multirun)",
-    )
-    trials = list(_trials(overrides))
-    if multirun:
-        _refuse_swept_presets(folder, overrides)
-        trials += [[*trials[0], preset] for preset in _preset_values(folder, trials[0])]
-    for chosen in trials:
-        config, run_folder = compose_run(folder, chosen)
+def _check_run(composition: Composition, line: CommandLine) -> None:
+    """Raise UserError unless one run can start; one that is only shown may lack values."""
+    try:
+        config = composition.run_config()
+    except NeededError:
+        if line.shows:
+            return
+        raise
+    require(config.sweep is None, f"sweep={config.sweep} has no effect without -m (multirun)")
+    if line.runs and config.resume is None:
+        refuse_used_folder(composition.run_folder)
+
+
+def _refuse_twice(overrides: Sequence[Override]) -> None:
+    """Raise UserError for a setting with two values: only one of them would count."""
+    first: dict[str, Override] = {}
+    for override in overrides:
+        other = first.setdefault(override.key_or_group, override)
         require(
-            multirun or config.sweep is None,
-            f"sweep={config.sweep} has no effect without -m (multirun)",
+            other.input_line == override.input_line,
+            f"{override.key_or_group} is given twice ({other.input_line} and "
+            f"{override.input_line}); give it once",
         )
-        if not multirun and config.resume is None:
-            refuse_used_folder(run_folder)
 
 
-def _parsed(texts: Sequence[str]) -> list[Override]:
-    """Return overrides as Hydra's grammar has them.
+def _refuse_without_effect(overrides: Sequence[Override], *, multirun: bool) -> None:
+    """Raise UserError for what only a multirun reads or only a run, and for what nothing reads."""
+    sweeps = [str(override.input_line) for override in overrides if override.is_sweep_override()]
+    require(multirun or not sweeps, f"several values in {', '.join(sweeps)} need -m (multirun)")
+    by_key = {override.key_or_group: override for override in overrides}
+    for key, override in by_key.items():
+        text = override.input_line
+        require(
+            key not in DESCRIBED,
+            f"{text}: {key} describes the tasks that stream=NAME chose, it chooses none; "
+            "choose them with 'task=[sst2,cola]'",
+        )
+        if multirun:
+            _refuse_in_multirun(key, override, by_key)
+        else:
+            needs = key.startswith(ONLY_MULTIRUN)
+            require(not needs, f"{text} has no effect without -m (multirun)")
 
-    Raises:
-        UserError: a text that is none.
+
+def _refuse_in_multirun(key: str, override: Override, by_key: Mapping[str, Override]) -> None:
+    """Raise UserError for a setting that has no effect in a multirun."""
+    text = override.input_line
+    require(
+        key != "resume" or override.value() is None,
+        f"{text} goes on with one run, -m starts several: leave -m out; a sweep that was called "
+        "sweep=NAME goes on when it is started again",
+    )
+    require(key != "hydra.run.dir", f"{text} has no effect with -m (multirun); use hydra.sweep.dir")
+    require(
+        key != "hydra.sweep.dir" or "sweep" not in by_key,
+        f"{text} and sweep=NAME name the same folder; give one of them",
+    )
+    require(
+        key != "hydra.mode" or str(override.value()).upper() != "RUN",
+        f"{text} contradicts -m (multirun); leave one of them out",
+    )
+
+
+def _check_hydra(
+    composition: Composition, overrides: Sequence[Override], *, multirun: bool
+) -> None:
+    """Raise UserError for what a preset or the command line makes of Hydra that cannot work here.
+
+    Args:
+        composition: the run, or the first job.
+        overrides: the command line's settings.
+        multirun: whether several runs are asked for.
     """
-    with complaints():
-        return OverridesParser.create().parse_overrides(list(texts))
+    hydra = composition.hydra
+    require(
+        not hydra.job.chdir,
+        "hydra.job.chdir=true is not possible: paths mean the folder where the command was given",
+    )
+    require(
+        hydra.output_subdir is None,
+        f"hydra.output_subdir={hydra.output_subdir} is not possible: a run folder holds a run "
+        "alone, and its results.json the whole configuration",
+    )
+    for group in ("job_logging", "hydra_logging"):
+        require(
+            not _writes_file(OmegaConf.to_container(hydra[group], resolve=False)),
+            f"hydra/{group}={composition.choice(f'hydra/{group}')} is not possible: it writes into "
+            "the run folder, where run.log is the log",
+        )
+    if multirun:
+        _refuse_lowest_score(composition)
+    else:
+        _refuse_preset_of_sweep(composition, {override.key_or_group for override in overrides})
 
 
-def _trials(overrides: Sequence[Override]) -> Iterator[list[str]]:
-    """Yield overrides without sweeps, so that each value of each sweep is in one of them."""
-    values = [_values(override) for override in overrides]
-    yield [choices[0] for choices in values]
-    for position, choices in enumerate(values):
-        for choice in choices[1:]:
-            yield [choice if i == position else v[0] for i, v in enumerate(values)]
+def _refuse_lowest_score(composition: Composition) -> None:
+    """Raise UserError for a sweeper that optimizes, unless it looks for the highest score."""
+    direction = composition.hydra.sweeper.get("direction")
+    name = str(getattr(direction, "name", direction))
+    require(
+        direction is None or name == "maximize",
+        f"hydra.sweeper.direction={name} looks for the lowest average score; give "
+        "hydra.sweeper.direction=maximize",
+    )
 
 
-def _preset_values(folder: Path, overrides: Sequence[str]) -> Iterator[str]:
-    """Yield an override for every value that the composition itself sweeps (a preset's)."""
-    given = {text.partition("=")[0] for text in overrides}
-    for key, values in preset_sweeps(folder, overrides).items():
-        if key not in given:
-            yield from _values(*_parsed([f"{key}={values}"]))
+def _refuse_preset_of_sweep(composition: Composition, given: set[str]) -> None:
+    """Raise UserError for a preset that asks for several runs."""
+    source = f"experiment={composition.choice('experiment')}"
+    lost = [key for key in composition.sweeps if key not in given]
+    require(
+        not lost,
+        f"{source} sweeps {', '.join(lost)}: it needs -m (multirun), or one value for each",
+    )
+    for group in ("hydra/launcher", "hydra/sweeper"):
+        choice = composition.choice(group)
+        require(choice == "basic", f"{source} chooses {group}={choice}: it needs -m (multirun)")
+    mode = composition.hydra.mode
+    require(
+        mode is None or mode.name == "RUN",
+        f"{source} says hydra.mode={mode and mode.name}: it needs -m (multirun)",
+    )
 
 
-def _refuse_swept_presets(folder: Path, overrides: Sequence[Override]) -> None:
-    """Raise UserError for presets that sweep themselves among several: Hydra would drop that."""
-    fixed = [str(o.input_line) for o in overrides if not o.is_sweep_override()]
-    several = [o for o in overrides if o.key_or_group == "experiment" and o.is_sweep_override()]
-    for value in (value for override in several for value in _values(override)):
-        lost = ", ".join(preset_sweeps(folder, [*fixed, value]))
-        require(not lost, f"{value} sweeps {lost} by itself; give it a sweep of its own")
-
-
-def _values(override: Override) -> list[str]:
-    """Return an override once for each of its values."""
-    if not override.is_sweep_override():
-        assert override.input_line is not None
-        return [override.input_line]
-    with complaints():
-        return [f"{override.get_key_element()}={v}" for v in override.sweep_string_iterator()]
+def _writes_file(logging: object) -> bool:
+    """Return whether a configuration of Python's logging writes into a file."""
+    handlers = logging.get("handlers") if isinstance(logging, Mapping) else None
+    return any("filename" in handler for handler in (handlers or {}).values())

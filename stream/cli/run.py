@@ -5,34 +5,38 @@ one line, with exit code 2, before anything is written.
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import current_process
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
-from stream.cli.overrides import CommandLine, check_command_line
+from stream.cli.command_line import CommandLine
+from stream.cli.overrides import check_command_line
+from stream.cli.resumed import with_run_folder
 from stream.cli.sweeps import SweepReport, run_job
 from stream.cli.terminal import outlive_readers
-from stream.config import compose
+from stream.config.complaints import complaints
+from stream.config.composition import to_objects
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted
 from stream.run.lock import exclusive_writer
-from stream.run.resume import resumed_config, unfinished_run
+from stream.run.resume import resumed_config
 from stream.run.session import run_in
-from stream.run.settings import compose_settings, register_groups
+from stream.run.settings import register_groups
 from stream.run_folder import FILE_NAME
 
 
@@ -53,34 +57,46 @@ def main(arguments: Sequence[str]) -> None:
     outlive_readers()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands on what it cannot do
     register_groups()
-    line = CommandLine(arguments)
-    with error_boundary(partial(_how_a_sweep_goes_on, line)) as status:
-        line = _with_run_folder(line)
+    with error_boundary() as status:
+        line = with_run_folder(CommandLine(arguments))
         check_command_line(conf_folder(), line)
-        sys.argv[1:] = line.for_hydra()
-        try:
-            job()
-        except BrokenProcessPool as error:  # joblib raises one of its own
-            reason = "a process of the sweep was killed (was there memory enough?)"
-            raise ChildProcessError(reason) from error
-        status.code = EXIT_FAILED if SweepReport.failed else 0
+        status.code = _started(line)
     if status.code:
         raise SystemExit(status.code)
 
 
+def _started(line: CommandLine) -> int:
+    """Let Hydra do what a command line asks for; return the exit code."""
+    sys.argv[1:] = line.for_hydra()
+    with error_boundary(partial(_how_a_sweep_goes_on, line)) as status:
+        try:
+            with complaints():
+                job()
+        except BrokenProcessPool as error:  # joblib raises one of its own
+            reason = "a process of the sweep was killed (was there memory enough?)"
+            raise ChildProcessError(reason) from error
+        status.code = EXIT_FAILED if SweepReport.failed else 0
+    return status.code
+
+
 @hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")
 def job(composed: DictConfig) -> float | None:
-    """Run what was composed; returns the average score, for sweepers."""
+    """Run what was composed; returns the average score, for sweepers.
+
+    After a job that failed it is None, which Optuna counts as a failed trial; NaN ends its sweep.
+    """
     hydra_config = HydraConfig.get()
-    folder = Path(hydra_config.runtime.output_dir)
+    # Unresolved: the folder is called as it is, also where its name holds "${".
+    runtime = cast("dict[str, Any]", OmegaConf.to_container(hydra_config.runtime, resolve=False))
+    folder = Path(runtime["output_dir"])
     if hydra_config.mode == RunMode.MULTIRUN:
         start = hydra_config.callbacks["sweep"].start
-        return run_job(lambda: compose.to_objects(composed), folder, start, partial(_run, folder))
+        return run_job(lambda: to_objects(composed), folder, start, partial(_run, folder))
     with error_boundary(partial(_how_a_run_goes_on, folder)) as status:
-        config = compose.to_objects(composed)
+        config = to_objects(composed)
         resume = config.resume is not None and (folder / FILE_NAME).exists()
         if resume:
-            given = [override.partition("=")[0] for override in hydra_config.overrides.task]
+            given = [text.lstrip("+~").partition("=")[0] for text in hydra_config.overrides.task]
             config = resumed_config(folder, config, given)
         with exclusive_writer(folder):
             return _run(folder, config, resume)
@@ -101,32 +117,12 @@ def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa
     )
 
 
-def _with_run_folder(line: CommandLine) -> CommandLine:
-    """Return the command line; after ``resume=FOLDER`` that folder is the run folder.
-
-    ``resume=auto`` looks for an unfinished run of the same configuration below runs/, and starts a
-    new one where there is none.
-
-    Raises:
-        UserError: there is no run in the folder.
-    """
-    asked = line.value("resume")
-    if asked is None:
-        return line
-    folder: Path | None = Path(asked)
-    if asked == "auto":
-        config, _ = compose_settings(line.settings())
-        folder = unfinished_run(Path("runs"), config)
-    else:
-        RunRecord.read(folder)
-    return line if folder is None else line.extended(compose.override("hydra.run.dir", folder))
-
-
 def _how_a_run_goes_on(folder: Path, error: BaseException) -> str:
     """Say behind an error how to go on, and where the finished rows are if there are any."""
     if isinstance(error, Interrupted):
         lost = "nothing is kept to go on from (checkpoint.enabled=false)"
-        return f"; go on with: resume={folder}" if error.saved else f"; {lost}"
+        again = shlex.quote(f"resume={folder}")
+        return f"; go on with: {again}" if error.saved else f"; {lost}"
     written = folder / FILE_NAME
     try:
         partial = RunRecord.read(folder).status == "partial"

@@ -10,6 +10,7 @@ import msgspec
 from stream.config.compose import compose_run, register, restore
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
+from stream.config.typed import in_grammar
 from stream.data.build import DATA
 from stream.errors import choose, understood
 from stream.learners import LEARNERS
@@ -22,13 +23,14 @@ def register_groups() -> None:
 
 
 def compose_settings(overrides: Sequence[str]) -> tuple[RunConfig, Path]:
-    """Compose one run from conf/ and overrides; return its settings and its run folder.
+    """Compose one run from conf/ and overrides as they are typed; return it and its run folder.
 
     Raises:
         UserError: an unknown name, option or value, with the valid choices.
     """
     register_groups()
-    return compose_run(conf_folder(), overrides)
+    texts = [in_grammar(text, multirun=False) for text in overrides]
+    return compose_run(conf_folder(), texts)
 
 
 def as_values(config: RunConfig) -> dict[str, Any]:

@@ -85,7 +85,8 @@ def test_the_same_seed_gives_the_same_record(finished: tuple[Path, str], tmp_pat
 def test_another_order_gives_adapters_the_same_digests(
     finished: tuple[Path, str], tmp_path: Path
 ) -> None:
-    code, _, _ = run(tmp_path, "order=reversed")
+    odd = f"hydra.run.dir={tmp_path}/o'brien ${{a}}, [1] = #\\"  # in a folder of any name
+    code, _, _ = run(tmp_path, "order=reversed", odd)
     assert code == 0
     first, other = results(finished[0]), results(tmp_path)
     assert other["order"] == first["order"][::-1]

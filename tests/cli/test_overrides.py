@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from hydra._internal.utils import get_args_parser
 
-from stream.cli.overrides import CommandLine, check_command_line
+from stream.cli.command_line import CommandLine
+from stream.cli.overrides import check_command_line
 from stream.config.paths import conf_folder
 from stream.errors import UserError
 

@@ -1,13 +1,18 @@
 """The configuration: everything composes, labels stay text, mistakes name the nearest choice."""
 
+from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from stream.cli.overrides import CommandLine, check_command_line
+from stream.cli.command_line import CommandLine
+from stream.cli.overrides import check_command_line
 from stream.config.compose import compose_run
+from stream.config.composition import Composition
 from stream.config.run import RunConfig
+from stream.config.typed import parse
 from stream.data.build import arrange
 from stream.data.task import Task
 from stream.errors import UserError
@@ -103,29 +108,9 @@ def test_orders() -> None:
         (["task=[sst3]"], "unknown task 'sst3'. Did you mean 'sst2'"),
         (["stream=houlsby"], "Did you mean 'houlsby26'"),
         (["experiment=smok"], "Did you mean 'smoke'"),
-        (["limits.trian=5"], "unknown setting 'limits.trian'. Did you mean 'limits.train'"),
-        (["learner.strength=5"], "unknown setting 'learner.strength'"),
-        (["learner=finetune", "learner.size=8"], "unknown setting 'learner.size'"),
-        (["data.root=x"], "unknown setting 'data.root'"),
-        (["sed=1"], "unknown setting 'sed'. Did you mean 'seed'"),
-        (["+sed=1"], "unknown setting 'sed'"),
         (["+learner.sise=1"], "unknown setting 'learner.sise'. Did you mean 'learner.size'"),
-        (["learner.size=0"], "learner.size must be at least 1, got 0"),
-        (["learner.size=big"], "learner.size: .*'big'"),
-        (["learner.lr=-1"], "learner.lr must be positive"),
-        (
-            ["learner=replay", "learner.budget=-3"],
-            "learner.budget must be at least 1, or all; got -3",
-        ),
-        (["limits.eval=0"], "limits.eval must be at least 1"),
         (["data=files"], "data.root is needed"),
         (["backbone=folder"], "needs backbone.location"),
-        (["order=up"], "unknown order 'up'"),
-        (["order_seed=3"], "no effect with order=given"),
-        (["learner=replay", "learner.size=8"], "learner.size=8 has no effect with learner.part="),
-        (["learner=ewc", "learner.decay=0.5"], "learner.decay=0.5 has no effect with"),
-        (["probe.rows=8"], "probe.rows=8 has no effect without probe.every"),
-        (["checkpoint.enabled=false", "checkpoint.every=3"], "checkpoint.every=3 has no effect"),
         (["seed=1,2"], r"seed=1,2 need -m"),
         (["nonsense"], "cannot read 'nonsense'"),
         (["-m", "learner=adapter,finetun"], "Did you mean 'finetune'"),
@@ -134,8 +119,6 @@ def test_orders() -> None:
         (["--config-dir", "/no/such/folder"], "no such folder"),
         (["-cd", str(CONF), "learner=finetun"], "Did you mean 'finetune'"),
         (["-m", "learner=adapter", "--cfg", "job"], "--multirun and --cfg exclude each other"),
-        (["training.warmup=1.5"], "training.warmup must be in"),
-        (["training.engine=capture"], "Did you mean 'captured'"),
     ],
 )
 def test_mistakes_get_one_clear_line(arguments: list[str], message: str) -> None:
@@ -143,6 +126,69 @@ def test_mistakes_get_one_clear_line(arguments: list[str], message: str) -> None
     with pytest.raises(UserError, match=message) as caught:
         check_command_line(CONF, CommandLine(arguments if chosen else [*arguments, ONE]))
     assert "\n" not in str(caught.value).strip()
+
+
+@cache
+def composition(learner: str) -> Composition:
+    """Settings with a learner; to be copied before they change."""
+    return Composition.of(CONF, [f"learner={learner}", ONE])
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings", "message"),
+    [
+        (
+            "adapter",
+            "limits.trian=5",
+            "unknown setting 'limits.trian'. Did you mean 'limits.train'",
+        ),
+        (
+            "adapter",
+            "learner.strength=5",
+            "'learner.strength'; it belongs to learner=",
+        ),
+        ("finetune", "learner.size=8", "unknown setting 'learner.size'"),
+        ("adapter", "data.root=x", "unknown setting 'data.root'; it belongs to data=files."),
+        ("adapter", "sed=1", "unknown setting 'sed'. Did you mean 'seed'"),
+        ("adapter", "learner.size=0", "learner.size must be at least 1, got 0"),
+        ("adapter", "learner.size=big", "learner.size: .*'big'"),
+        ("adapter", "learner.lr=-1", "learner.lr must be positive"),
+        ("adapter", "learner.lr=abc", "learner.lr: Value 'abc'"),
+        ("adapter", "seed=1.5", "seed: Value '1.5'"),
+        ("adapter", "backbone.shape.a=1", "backbone.shape.a: Key 'a' is not in struct"),
+        ("replay", "learner.budget=-3", "learner.budget must be at least 1, or all; got -3"),
+        ("adapter", "limits.eval=0", "limits.eval must be at least 1"),
+        ("adapter", "order=up", "unknown order 'up'"),
+        ("adapter", "order_seed=3", "no effect with order=given"),
+        ("replay", "learner.size=8", "learner.size=8 has no effect with learner.part="),
+        ("ewc", "learner.decay=0.5", "learner.decay=0.5 has no effect with"),
+        ("adapter", "probe.rows=8", "probe.rows=8 has no effect without probe.every"),
+        (
+            "adapter",
+            "checkpoint.enabled=false checkpoint.every=3",
+            "checkpoint.every=3 has no effect",
+        ),
+        ("adapter", "training.warmup=1.5", "training.warmup must be in"),
+        ("adapter", "training.engine=capture", "Did you mean 'captured'"),
+    ],
+)
+def test_mistakes_in_values_get_one_clear_line(learner: str, settings: str, message: str) -> None:
+    """As a sweep tries its jobs, without composing each of them."""
+    base = composition(learner)
+    copied = replace(base, settings=deepcopy(base.settings))
+    with pytest.raises(UserError, match=message) as caught:
+        copied.with_values(parse(settings.split()))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["learner.sise=1", "order_seed=3"])
+def test_composing_refuses_the_same(value: str) -> None:
+    base = composition("adapter")
+    with pytest.raises(UserError) as cheap:
+        replace(base, settings=deepcopy(base.settings)).with_values(parse([value]))
+    with pytest.raises(UserError) as composed:
+        compose_run(CONF, ["learner=adapter", ONE, value])
+    assert str(cheap.value) == str(composed.value)
 
 
 def test_a_run_folder_with_files_is_refused(tmp_path: Path) -> None:
@@ -160,9 +206,9 @@ def test_right_command_lines_pass() -> None:
     check_command_line(CONF, CommandLine(random))
     annealed = ["learner=replay", "learner.budget=all", "learner.sampling=annealed"]
     check_command_line(CONF, CommandLine([*annealed, ONE]))
-    # What Hydra answers without a run is not ours to check.
-    check_command_line(CONF, CommandLine(["--cfg", "job", "data=files"]))
-    check_command_line(CONF, CommandLine(["data=files", "--info"]))
+    # What is only shown may lack a value.
+    check_command_line(CONF, CommandLine(["--cfg", "job", "data=files", ONE]))
+    check_command_line(CONF, CommandLine(["data=files", ONE, "--info"]))
     check_command_line(CONF, CommandLine(["-h"]))
 
 

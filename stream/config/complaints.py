@@ -1,0 +1,80 @@
+"""What Hydra and OmegaConf complain about, in one line that names the nearest valid choice."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from stream.config.names import chosen_in, unknown_setting
+from stream.errors import UserError, first_line, unknown
+
+INTERNAL = ("_dummy_empty_config_", "run_schema")
+"""What is in Hydra's store beside what a person may choose."""
+
+
+@contextmanager
+def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
+    """Turn what Hydra and OmegaConf raise into one `UserError` with the nearest valid choice.
+
+    Args:
+        overrides: what is composed in the block, to name the one that is wrong.
+    """
+    try:
+        yield
+    except MissingConfigException as error:
+        group, _, name = (error.missing_cfg_file or "").rpartition("/")
+        if not group:
+            own = [choice for choice in members("") if choice not in INTERNAL]
+            raise unknown("--config-name", name, own) from error
+        raise unknown(group, name, members(group)) from error
+    except OverrideParseException as error:
+        reason = first_line(error)
+        raise UserError(f"cannot read {error.override!r} on the command line: {reason}") from error
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"a YAML file cannot be read: {_in_a_line(error)}") from error
+    except (HydraException, OmegaConfBaseException) as error:
+        cause: Any = error
+        while cause is not None and not isinstance(cause, OmegaConfBaseException):
+            cause = cause.__cause__
+        raise _setting_error(error, cause, overrides) from error
+
+
+def members(group: str) -> list[str]:
+    """Return the choices of a group: in the store, and in the folders of the last composition."""
+    hydra = GlobalHydra.instance()
+    return sorted(hydra.config_loader().get_group_options(group)) if hydra.is_initialized() else []
+
+
+def _setting_error(
+    error: Exception, cause: OmegaConfBaseException | None, overrides: Sequence[str]
+) -> UserError:
+    """Name the setting that is wrong, and its siblings if there is no such setting."""
+    parent, key = getattr(cause, "parent_node", None), getattr(cause, "full_key", None)
+    if key is None or cause is None:
+        return UserError(_in_a_line(error))
+    schema = OmegaConf.get_type(parent) if parent is not None else None
+    path, _, last = str(key).rpartition(".")
+    if schema is not None and is_dataclass(schema) and parent is not None:
+        siblings = [f"{path}.{field.name}".strip(".") for field in fields(schema)]
+        if last not in (field.name for field in fields(schema)):
+            root = parent._get_root()
+            return unknown_setting(_as_given(key, overrides), siblings, chosen_in(root))
+    return UserError(f"{key}: {first_line(cause)}")
+
+
+def _as_given(key: str, overrides: Sequence[str]) -> str:
+    """Return the whole name that was given where only its beginning was looked at."""
+    names = (text.lstrip("+~").partition("=")[0] for text in overrides)
+    return next((name for name in names if name.startswith(f"{key}.")), key)
+
+
+def _in_a_line(error: Exception) -> str:
+    """Return an error's message on one line, without what Hydra says about itself."""
+    return re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
