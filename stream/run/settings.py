@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-from stream.config.compose import compose_run, register, restore
+from stream.config.compose import register, restore
+from stream.config.composition import Composition
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.config.typed import in_grammar
 from stream.data.build import DATA
-from stream.errors import choose, understood
+from stream.errors import choose, require, understood
 from stream.learners import LEARNERS
 from stream.report.tracking import TRACKERS
 
@@ -26,11 +27,19 @@ def compose_settings(overrides: Sequence[str]) -> tuple[RunConfig, Path]:
     """Compose one run from conf/ and overrides as they are typed; return it and its run folder.
 
     Raises:
-        UserError: an unknown name, option or value, with the valid choices.
+        UserError: an unknown name, option or value, with the valid choices; a preset that sweeps.
     """
     register_groups()
     texts = [in_grammar(text, multirun=False) for text in overrides]
-    return compose_run(conf_folder(), texts)
+    composition = Composition.of(conf_folder(), texts)
+    given = {text.partition("=")[0] for text in texts}
+    lost = [key for key in composition.sweeps if key not in given]
+    require(
+        not lost,
+        f"experiment={composition.choice('experiment')} sweeps {', '.join(lost)}: give one value "
+        "for each, or sweep on the command line (task-stream run -m)",
+    )
+    return composition.run_config(), composition.run_folder
 
 
 def as_values(config: RunConfig) -> dict[str, Any]:
