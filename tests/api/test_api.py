@@ -138,7 +138,7 @@ def test_nothing_is_left_behind_and_twice_is_the_same(
         ({"learner": {"size": 8}}, "overrides="),
         ({"overrides": ["learner.size=0"]}, "at least 1"),
         ({"overrides": ["seed=1,2"]}, "seed"),
-        ({"experiment": "fig4_sizes"}, "experiment=fig4_sizes sweeps learner.size: give one value"),
+        ({"experiment": "fig4_sizes"}, "sweeps learner.size, seed: give one value for each"),
         ({"resume": "runs/x"}, "resume is for the command line"),
         ({"sweep": "x"}, "sweep is for the command line"),
     ],
