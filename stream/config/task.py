@@ -21,7 +21,7 @@ METRICS = tuple(metric for metrics in METRICS_OF.values() for metric in metrics)
 
 @dataclass
 class DialectSpec:
-    """How a text file is written; whatever is null is detected and printed.
+    r"""How a text file is written; whatever is null is detected and printed.
 
     Attributes:
         encoding: such as ``utf-8``, ``utf-16``, ``cp1252``.
@@ -31,10 +31,10 @@ class DialectSpec:
         header: false if the first line is a row; columns are then column_1, column_2, ...
         quote: the character that encloses fields; inside of them it is doubled or escaped.
         escape: the character that makes a following quote, delimiter or line end text, such as
-            ``\\``; before anything else it is text itself.
+            ``\``; before anything else it is text itself.
         skip: how many lines stand above the table.
         comment: lines that begin with this text are no rows, such as ``#``.
-        null_value: a value that stands for no value, such as ``\\N``.
+        null_value: a value that stands for no value, such as ``\N``.
     """
 
     encoding: str | None = None

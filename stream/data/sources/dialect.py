@@ -112,10 +112,10 @@ def stand_in(delimiter: str, text: str | bytes, where: str) -> str:
     """
     if len(delimiter) == 1 and delimiter.isascii():
         return delimiter
-    free = (c for c in STAND_INS if (c.encode() if isinstance(text, bytes) else c) not in text)
-    char = next(free, None)
-    require(char is not None, f"{where}: too many control characters to use {delimiter!r}")
-    return str(char)
+    used = set(text) if isinstance(text, str) else set(map(chr, set(text)))
+    free = [char for char in STAND_INS if char not in used]
+    require(len(free) > 0, f"{where}: too many control characters to use {delimiter!r}")
+    return free[0]
 
 
 def choose_delimiter(sample: list[str], spec: DialectSpec, where: str) -> str:
@@ -165,7 +165,7 @@ def _quotings(
     quote = spec.quote or '"'
     if spec.quoting is not False:
         yield quote, spec.escape
-        if spec.escape is None and f"\\{quote}" in text:
+        if spec.escape is None and (f"\\{quote}" in text or f"\\{delimiter}" in text):
             yield quote, "\\"
         if spec.quote is None and opens_fields(text, delimiter, "'"):
             yield "'", spec.escape

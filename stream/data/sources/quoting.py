@@ -85,10 +85,10 @@ def _without_comments(data: bytes, form: Dialect) -> bytes:
         nonlocal is_start
         for line in io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline=""):
             is_comment = is_start and line.startswith(mark)
-            line = line[len(line.rstrip("\r\n")) :] if is_comment else line
-            kept.write(line)
-            is_start = False
-            yield line
+            kept.write(line[len(line.rstrip("\r\n")) :] if is_comment else line)
+            if not is_comment:
+                is_start = False
+                yield line
 
     with dialect.wide_fields():
         for _ in form.reader(lines()):
@@ -99,8 +99,8 @@ def _without_comments(data: bytes, form: Dialect) -> bytes:
 def _escapes_made_explicit(data: bytes, escape: str, form: Dialect) -> bytes:
     """Return the data with each escape character doubled that no special character follows.
 
-    Parsers drop it there, although writers only put it before special characters: ``\\n`` would
-    become ``n``.
+    Parsers drop it there, although writers only put it before special characters: of a backslash
+    and an n they would leave the n.
     """
     special = re.escape("".join(filter(None, (form.delimiter, form.quote or '"', escape))).encode())
     mark = re.escape(escape.encode())
@@ -143,16 +143,8 @@ def settle(data: bytes, delimiter: str, spec: DialectSpec, where: str) -> tuple[
         tried = audit(data, other)
         if tried.is_clean():
             return other, tried
-    if plain is not None:
-        if quoted.fault and plain.regular() >= 1 - MAX_RAGGED:
-            return plain_form, plain
-        if plain.regular() == 1 and (quoted.multiline or not _quoting_is_needed(data, form)):
-            require(
-                not quoted.multiline or delimiter in "\t|",
-                f"{where}: line {quoted.multiline}: a quoted field runs over a line end, but every "
-                "line is a whole row if quotes are text; set quoting to true or false",
-            )
-            return plain_form, plain
+    if plain is not None and _are_text(data, form, quoted, plain, where):
+        return plain_form, plain
     if quoted.fault:
         line, what = quoted.fault
         raise UserError(
@@ -161,6 +153,30 @@ def settle(data: bytes, delimiter: str, spec: DialectSpec, where: str) -> tuple[
             "dialect"
         )
     return form, quoted
+
+
+def _are_text(data: bytes, form: Dialect, quoted: Audit, plain: Audit, where: str) -> bool:
+    """Return whether quotes are text in a file whose lines may all be rows.
+
+    Args:
+        data: the file as UTF-8.
+        form: the dialect with quotes that enclose fields.
+        quoted: the audit with that dialect.
+        plain: the audit with quotes as text.
+        where: the file's path, for messages.
+
+    Raises:
+        UserError: both readings are equally plausible.
+    """
+    if quoted.fault and plain.regular() >= 1 - MAX_RAGGED:
+        return True
+    are_text = plain.regular() == 1 and (quoted.multiline > 0 or not _is_needed(data, form))
+    require(
+        not are_text or not quoted.multiline or form.delimiter in "\t|",
+        f"{where}: line {quoted.multiline}: a quoted field runs over a line end, but every "
+        "line is a whole row if quotes are text; set quoting to true or false",
+    )
+    return are_text
 
 
 def _other_forms(
@@ -176,7 +192,8 @@ def _other_forms(
         plain: the audit with quotes as text, if that is possible.
     """
     escapes = [None, "\\"] if spec.escape is None else [spec.escape]
-    if not quoted.is_clean() and f"\\{form.quote}".encode() in data and spec.escape is None:
+    escaped = [f"\\{char}".encode() in data for char in (form.quote, form.delimiter, "\n", "\r")]
+    if not quoted.is_clean() and spec.escape is None and any(escaped):
         yield replace(form, escape="\\")
     sample = "".join(dialect.sample_of(data))
     opened = dialect.opens_fields(sample, form.delimiter, "'")
@@ -203,7 +220,7 @@ def _lines_may_be_rows(data: bytes, form: Dialect) -> bool:
     return quoted <= MAX_QUOTED * len(rows) and most_common >= (1 - MAX_RAGGED) * len(rows)
 
 
-def _quoting_is_needed(data: bytes, form: Dialect) -> bool:
+def _is_needed(data: bytes, form: Dialect) -> bool:
     """Return whether a field that begins with a quote contains doubled quotes or is empty."""
     char, quote = re.escape(form.delimiter.encode()), re.escape(str(form.quote).encode())
     opened = rb"(?:^|[\r\n]|%b)%b(?:[^%b\r\n]*%b%b|%b(?=[\r\n]|%b|$))"
