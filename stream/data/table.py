@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from stream.config.task import DialectSpec
+
 LINES_SHOWN = 5
 
 
@@ -38,6 +40,7 @@ class SourceTable:
         provenance: more facts for the record, such as the commit on the hub.
         class_names: of each column whose values were class numbers in the file, the names that
             the file gives them, in their order. The column has the names.
+        settled: of delimited text, the dialect in full, as it was set or detected.
     """
 
     table: pa.Table
@@ -47,6 +50,7 @@ class SourceTable:
     dialect: str = ""
     provenance: dict[str, str] = field(default_factory=dict)
     class_names: dict[str, list[str]] = field(default_factory=dict)
+    settled: DialectSpec | None = None
 
 
 @dataclass

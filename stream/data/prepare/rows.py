@@ -107,7 +107,8 @@ def _texts(column: pa.ChunkedArray, name: str, where: str) -> list[str]:
     """Return a text column as strings; a missing text becomes ""."""
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
-    require(is_text, f"{where}: column {name!r} holds {kind}, not text")
+    what = "bytes that are not UTF-8" if "binary" in str(kind) else str(kind)
+    require(is_text, f"{where}: column {name!r} holds {what}, not text")
     return ["" if value is None else value for value in column.to_pylist()]
 
 
@@ -123,12 +124,30 @@ def _labels(
         encoded = encoded.combine_chunks()
     values: list[Any] = encoded.dictionary.to_pylist()
     codes = np.asarray(encoded.indices, dtype=np.int64)
+    if not columns.values and not any(
+        key in (spec.labels or ()) for v in values for key in _keys(v)
+    ):
+        values = _without_gaps(values)
     looked_up = [_look_up(spec, columns, value) for value in values] or [(0.0, NO_LABEL)]
     kind = np.int64 if spec.labels is not None else np.float64
     labels = np.array([label for label, _ in looked_up], kind)[codes]
     outcome = np.array([reason for _, reason in looked_up], np.int64)[codes]
     unknown = {int(row): values[codes[row]] for row in np.flatnonzero(outcome == UNKNOWN)[:1000]}
     return labels, outcome, unknown
+
+
+def _without_gaps(values: list[Any]) -> list[Any]:
+    """Return integers that became floats because some values are missing, as pandas does it."""
+    present = [value for value in values if not _is_missing(value)]
+    are_whole = all(type(value) is float and value.is_integer() for value in present)
+    if len(present) == len(values) or not are_whole:
+        return values
+    return [None if _is_missing(value) else int(value) for value in values]
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a label is none: null, an empty text, or NaN."""
+    return value is None or value == "" or value != value  # noqa: PLR0124 - NaN is not itself
 
 
 def _answers(
@@ -150,7 +169,7 @@ def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float,
     Names must match exactly. An integer that ``values`` does not map is an index into the task's
     labels (not on the hub); True and 1.0 are not the integer 1. NaN is no value.
     """
-    if value is None or value == "" or value != value:  # noqa: PLR0124 - only NaN is not itself
+    if _is_missing(value):
         return 0, NO_LABEL
     keys = _keys(value)
     if any(key in columns.exclude for key in keys):
@@ -158,8 +177,10 @@ def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float,
     name = next((columns.values[key] for key in keys if key in columns.values), None)
     if spec.labels is None:
         return _score(spec, value if name is None else name)
+    if name is None and type(value) is not int:
+        name = next((key for key in keys if key in spec.labels), None)
     if name is None and isinstance(value, str):
-        name = value if value in spec.labels else by_pattern(columns.values, value)
+        name = by_pattern(columns.values, value)
     if name is not None:
         return (spec.labels.index(name), KEEP) if name in spec.labels else (0, UNKNOWN)
     by_index = columns.numbers_are_indices and not columns.values

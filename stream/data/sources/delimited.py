@@ -5,8 +5,9 @@ but stores no rows, and by pyarrow, which builds the columns without Python obje
 if the two readers find different numbers of rows.
 """
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from stream.formatting import count
 pc: Any = pyarrow.compute  # a type checker does not see functions that are created at import
 BLOCK_BYTES = 1 << 23
 MAX_BLOCK_BYTES = 2**31 - 1
+ESCAPED = rb'\\(?:[\\"\'\r\n]|%b)'  # what a backslash stands before if it escapes
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,8 @@ def read_delimited(data: bytes, encoding: str, spec: DialectSpec, where: str) ->
     is_regular = is_regular[layout.first :]
     layout.check(table, where)
     table, words = _final_values(table, (char, delimiter), spec.null_value)
+    if form.escape is None and re.search(ESCAPED % re.escape(char.encode()), audited.data):
+        words.append("backslashes are text")
     ragged = tuple(
         Ragged(line, len(layout.names), found)
         for line, found in zip(
@@ -130,7 +134,16 @@ def read_delimited(data: bytes, encoding: str, spec: DialectSpec, where: str) ->
     )
     name = dialect.NAMES_OF.get(delimiter, repr(delimiter))
     said = [encoding, name, *_quote_words(form), *layout.words, *above, *words]
-    return SourceTable(table, where, lines[is_regular], ragged, ", ".join(said))
+    settled = replace(
+        spec,
+        encoding=encoding,
+        delimiter=delimiter,
+        quoting=form.quote is not None,
+        header="header" in layout.words,
+        quote=form.quote,
+        escape=form.escape,
+    )
+    return SourceTable(table, where, lines[is_regular], ragged, ", ".join(said), settled=settled)
 
 
 def _quote_words(form: Dialect) -> Iterator[str]:

@@ -189,9 +189,9 @@ def _is_torn(rows: list[list[str]], quote: str | None) -> bool:
 
 def _is_spaced(sample: list[str]) -> bool:
     """Return whether single spaces separate fields, which are quoted, as R writes them."""
-    if any('"' not in line for line in sample if line.strip()):
-        return False
     widths = [len(row) for row in sample_rows(sample, Dialect(" "))]
+    if opens_fields("".join(sample), " ", '"') < len(widths):
+        return False
     return bool(widths) and {*widths[1:]} <= {widths[-1]} and 1 < widths[-1] <= widths[0] + 1
 
 

@@ -22,7 +22,6 @@ from stream.data.sources.dialect import header_evidence, refuse_settings, unique
 from stream.data.sources.encoding import to_utf8
 from stream.data.sources.json_rows import read_json
 from stream.data.sources.parts import (
-    data_suffix,
     is_part,
     joined,
     parts_below,
@@ -105,20 +104,32 @@ def _read_all(files: list[Path], root: Path, pattern: str, spec: DialectSpec) ->
     empty = [p for p in files if is_several and is_part(p) and p.stat().st_size == 0]
     files = [path for path in files if path not in empty]
     require(len(files) > 0, f"{root / pattern}: all of its {len(empty)} parts are empty")
-    tables = _with_one_header(files, [read_table(path, spec) for path in files], spec)
+    tables = _in_one_dialect(files, [read_table(path, spec) for path in files], spec)
     tables = [with_partitions(t, f.relative_to(root)) for t, f in zip(tables, files, strict=True)]
     return joined(tables, str(root / pattern), empty) if is_several else tables[0]
 
 
-def _with_one_header(
+def _in_one_dialect(
     files: list[Path], tables: list[SourceTable], spec: DialectSpec
 ) -> list[SourceTable]:
-    """Return the tables, read without header if their headers differ and none is certainly one."""
-    is_text = all(data_suffix(path) not in (*PARQUET, *ARROW, *JSON, ".zip") for path in files)
+    """Return the tables of delimited files, read again where one file shows what others do not.
+
+    A character that escapes in one file does so in files with the same delimiter. There is no
+    header if the headers differ and none is certainly one.
+    """
+    escaped = {(d.delimiter, d.quote): d.escape for t in tables if (d := t.settled) and d.escape}
+    specs = [
+        replace(spec, escape=escaped.get((d.delimiter, d.quote))) if d else spec
+        for d in (source.settled for source in tables)
+    ]
+    if any(
+        s.escape != d.escape for s, d in zip(specs, (t.settled for t in tables), strict=True) if d
+    ):
+        tables = [read_table(path, spec) for path, spec in zip(files, specs, strict=True)]
     is_equal = len({tuple(source.table.column_names) for source in tables}) == 1
-    if spec.header is not None or is_equal or not is_text:
+    if spec.header is not None or is_equal or not all(source.settled for source in tables):
         return tables
-    bare = [read_table(path, replace(spec, header=False)) for path in files]
+    bare = [read_table(p, replace(s, header=False)) for p, s in zip(files, specs, strict=True)]
     firsts = [source.table.slice(0, SAMPLE_ROWS).to_pydict().values() for source in bare]
     rows = [[list(row) for row in zip(*columns, strict=True)] for columns in firsts]
     return tables if any(header_evidence(first) > 1 for first in rows if first) else bare

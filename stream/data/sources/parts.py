@@ -55,7 +55,7 @@ def parts_below(folder: Path, suffixes: tuple[str, ...]) -> tuple[list[Path], in
     require(
         len(formats) < 2,
         f"{folder}: has files of several formats ({', '.join(formats)}); name some of them, as in "
-        f"{folder.name}/*{formats[-1] if formats else ''}",
+        f"{folder.name}/*{formats[0] if formats else ''}",
     )
     return data, len(files) - len(data)
 

@@ -192,9 +192,14 @@ def _other_forms(
         plain: the audit with quotes as text, if that is possible.
     """
     escapes = [None, "\\"] if spec.escape is None else [spec.escape]
-    escaped = [f"\\{char}".encode() in data for char in (form.quote, form.delimiter, "\n", "\r")]
-    if not quoted.is_clean() and spec.escape is None and any(escaped):
-        yield replace(form, escape="\\")
+    is_escaped, *others = [
+        f"\\{char}".encode() in data for char in (form.quote, form.delimiter, "\n", "\r")
+    ]
+    if not quoted.is_clean() and spec.escape is None:
+        if any(others) and not is_escaped and spec.quoting is None and _are_rare(data, form):
+            yield replace(form, quote=None, escape="\\")
+        if any(others) or is_escaped:
+            yield replace(form, escape="\\")
     sample = "".join(dialect.sample_of(data))
     opened = dialect.opens_fields(sample, form.delimiter, "'")
     if spec.quote is not None or not opened:
@@ -202,8 +207,16 @@ def _other_forms(
     enclosed = min(opened, _closes_fields(sample, form.delimiter, "'"))
     lines = sample.count("\n") or sample.count("\r")
     may_be_text = quoted.is_clean() or (plain is not None and plain.regular() >= 1 - MAX_RAGGED)
-    if enclosed >= lines - 1 or not may_be_text:
+    is_needed = enclosed > 0 and _is_needed(data, replace(form, quote="'"))
+    if enclosed >= lines - 1 or is_needed or not may_be_text:
         yield from (replace(form, quote="'", escape=escape) for escape in escapes)
+
+
+def _are_rare(data: bytes, form: Dialect) -> bool:
+    """Return whether, in a sample, few lines have a field that begins with a quote."""
+    sample = dialect.sample_of(data)
+    opened = dialect.opens_fields("".join(sample), form.delimiter, str(form.quote))
+    return opened <= MAX_QUOTED * len(sample)
 
 
 def _closes_fields(text: str, delimiter: str, quote: str) -> int:
