@@ -139,9 +139,12 @@ def settle(data: bytes, delimiter: str, spec: DialectSpec, where: str) -> tuple[
     plain = None
     if spec.quoting is None and str(form.quote).encode() in data:
         plain = audit(data, plain_form) if _lines_may_be_rows(data, form) else None
-    for other in _other_forms(data, form, spec, quoted, plain):
+    are_right = quoted.is_clean(), plain is not None and plain.regular() >= 1 - MAX_RAGGED
+    escaping = _escaping_forms(data, form, spec, quoted)
+    for other in (*escaping, *_apostrophe_forms(data, form, spec, are_right)):
         tried = audit(data, other)
-        if tried.is_clean():
+        joins_rows = quoted.is_clean() and len(tried.lines) < len(quoted.lines)
+        if tried.is_clean() and not (joins_rows and other.escape):
             return other, tried
     if plain is not None and _are_text(data, form, quoted, plain, where):
         return plain_form, plain
@@ -179,49 +182,62 @@ def _are_text(data: bytes, form: Dialect, quoted: Audit, plain: Audit, where: st
     return are_text
 
 
-def _other_forms(
-    data: bytes, form: Dialect, spec: DialectSpec, quoted: Audit, plain: Audit | None
+def _escaping_forms(
+    data: bytes, form: Dialect, spec: DialectSpec, quoted: Audit
 ) -> Iterator[Dialect]:
-    """Yield the dialects that are right if they make a file regular.
+    """Yield the dialects with backslashes that escape which are right if they fit a file.
 
     Args:
         data: the file as UTF-8.
         form: the dialect with the usual quotes.
         spec: the known parts of the dialect.
         quoted: the audit with ``form``.
-        plain: the audit with quotes as text, if that is possible.
     """
-    escapes = [None, "\\"] if spec.escape is None else [spec.escape]
-    is_escaped, *others = [
+    has_quotes, *has_others = [
         f"\\{char}".encode() in data for char in (form.quote, form.delimiter, "\n", "\r")
     ]
-    if not quoted.is_clean() and spec.escape is None:
-        if any(others) and not is_escaped and spec.quoting is None and _are_rare(data, form):
-            yield replace(form, quote=None, escape="\\")
-        if any(others) or is_escaped:
+    opened, lines = _opened(data, form)
+    if spec.escape is not None or not (has_quotes or any(has_others)):
+        return
+    if quoted.is_clean():
+        if has_quotes and opened:
             yield replace(form, escape="\\")
-    sample = "".join(dialect.sample_of(data))
-    opened = dialect.opens_fields(sample, form.delimiter, "'")
+        return
+    if not has_quotes and spec.quoting is None and opened <= MAX_QUOTED * lines:
+        yield replace(form, quote=None, escape="\\")
+    yield replace(form, escape="\\")
+
+
+def _apostrophe_forms(
+    data: bytes, form: Dialect, spec: DialectSpec, are_right: tuple[bool, bool]
+) -> Iterator[Dialect]:
+    """Yield the dialects with fields in apostrophes which are right if they fit a file.
+
+    Args:
+        data: the file as UTF-8.
+        form: the dialect with the usual quotes.
+        spec: the known parts of the dialect.
+        are_right: whether the usual quotes, and quotes as text, fit the file.
+    """
+    form = replace(form, quote="'")
+    opened, lines = _opened(data, form)
     if spec.quote is not None or not opened:
         return
-    enclosed = min(opened, _closes_fields(sample, form.delimiter, "'"))
-    lines = sample.count("\n") or sample.count("\r")
-    may_be_text = quoted.is_clean() or (plain is not None and plain.regular() >= 1 - MAX_RAGGED)
-    is_needed = enclosed > 0 and _is_needed(data, replace(form, quote="'"))
-    if enclosed >= lines - 1 or is_needed or not may_be_text:
-        yield from (replace(form, quote="'", escape=escape) for escape in escapes)
+    sample = "".join(dialect.sample_of(data))
+    closed = len(re.findall(rf"'(?={re.escape(form.delimiter)}|[\r\n]|$)", sample))
+    enclosed = min(opened, closed)
+    is_needed = enclosed > 0 and _is_needed(data, form)
+    if enclosed >= lines - 1 or is_needed or not any(are_right):
+        yield form
+        if spec.escape is None:
+            yield replace(form, escape="\\")
 
 
-def _are_rare(data: bytes, form: Dialect) -> bool:
-    """Return whether, in a sample, few lines have a field that begins with a quote."""
+def _opened(data: bytes, form: Dialect) -> tuple[int, int]:
+    """Return how many fields a quote character begins in a sample, and its number of lines."""
     sample = dialect.sample_of(data)
-    opened = dialect.opens_fields("".join(sample), form.delimiter, str(form.quote))
-    return opened <= MAX_QUOTED * len(sample)
-
-
-def _closes_fields(text: str, delimiter: str, quote: str) -> int:
-    """Return how many fields end with a quote character."""
-    return len(re.findall(rf"{re.escape(quote)}(?={re.escape(delimiter)}|[\r\n]|$)", text))
+    number = dialect.opens_fields("".join(sample), form.delimiter, str(form.quote))
+    return number, len(sample)
 
 
 def _lines_may_be_rows(data: bytes, form: Dialect) -> bool:
