@@ -72,6 +72,8 @@ def undecodable(raw: bytes, encoding: str) -> int | None:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         return end - len(error.object) + error.start
+    except UnicodeError:  # UTF-16 or UTF-32 without the byte order mark that it needs
+        return 0
     return None
 
 
