@@ -27,9 +27,10 @@ class DialectSpec:
         encoding: such as ``utf-8``, ``utf-16``, ``cp1252``.
         delimiter: one or more characters, or ``tab``, ``pipe``, ``semicolon``, ``comma`` or
             ``space``.
-        quoting: false if quote characters are text.
+        quoting: false if quote characters are text, true if they enclose fields.
         header: false if the first line is a row; columns are then column_1, column_2, ...
-        quote: the character that encloses fields; inside of them it is doubled or escaped.
+        quote: the character that encloses fields, ``"`` if only ``quoting`` is true; inside of
+            them it is doubled or escaped.
         escape: the character that makes a following quote, delimiter or line end text, such as
             ``\``; before anything else it is text itself.
         skip: how many lines stand above the table.

@@ -1,5 +1,6 @@
 """Find what stands above the table in a text file: a ``sep=`` line, comments, a title."""
 
+import csv
 import re
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ from stream.data.sources import dialect
 from stream.errors import require
 from stream.formatting import count
 
-SEPARATOR_LINE = re.compile(r'"?sep=(.+?)"?[\r\n]*', re.IGNORECASE)  # as Excel reads it
+SEPARATOR_LINE = re.compile(r'"?sep=([^\w\r\n"]{1,3})"?[\r\n]*', re.IGNORECASE)  # as Excel reads it
 MAX_TITLE_ROWS = 10
 LINE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 
@@ -81,9 +82,13 @@ def _comments(sample: list[str], spec: DialectSpec, where: str) -> list[int]:
     quote = None if spec.quoting is False else spec.quote or '"'
     form = dialect.Dialect(char, quote, spec.escape)
     rows = dialect.sample_rows([line.replace(delimiter, char) for line in rest], form)
-    widths = {len(r) for at in marked for r in form.reader([sample[at].replace(delimiter, char)])}
-    are_comments = dialect.header_evidence(rows) > 1 or len(rows[0]) not in widths
-    return marked if are_comments else []
+    try:
+        lines = [sample[at].replace(delimiter, char) for at in marked]
+        widths = {len(row) for line in lines for row in form.reader([line], strict=True)}
+    except csv.Error:  # a row of several lines
+        return []
+    is_header = spec.header is not False and dialect.header_evidence(rows) > 1
+    return marked if is_header or len(rows[0]) not in widths else []
 
 
 def title_rows(rows: list[list[str]], width: int) -> int:

@@ -144,7 +144,7 @@ def settle(data: bytes, delimiter: str, spec: DialectSpec, where: str) -> tuple[
     for other in (*escaping, *_apostrophe_forms(data, form, spec, are_right)):
         tried = audit(data, other)
         joins_rows = quoted.is_clean() and len(tried.lines) < len(quoted.lines)
-        if tried.is_clean() and not (joins_rows and other.escape):
+        if tried.is_clean() and not joins_rows:
             return other, tried
     if plain is not None and _are_text(data, form, quoted, plain, where):
         return plain_form, plain
@@ -200,7 +200,11 @@ def _escaping_forms(
     if spec.escape is not None or not (has_quotes or any(has_others)):
         return
     if quoted.is_clean():
-        if has_quotes and opened:
+        char, quote = (re.escape(str(c).encode()) for c in (form.delimiter, form.quote))
+        other = rb"[^%b%b\r\n\\]" % (char, quote)
+        bare = rb"(?:^|[\r\n]|%b)(?:%b|\\)*%b(?:\\\\)*\\%b" % (char, other, other, quote)
+        in_one_line = opened and not quoted.multiline
+        if has_quotes and in_one_line and re.search(bare, data):  # in a field without quotes
             yield replace(form, escape="\\")
         return
     if not has_quotes and spec.quoting is None and opened <= MAX_QUOTED * lines:
@@ -221,7 +225,7 @@ def _apostrophe_forms(
     """
     form = replace(form, quote="'")
     opened, lines = _opened(data, form)
-    if spec.quote is not None or not opened:
+    if spec.quote is not None or spec.quoting is not None or not opened:
         return
     sample = "".join(dialect.sample_of(data))
     closed = len(re.findall(rf"'(?={re.escape(form.delimiter)}|[\r\n]|$)", sample))
