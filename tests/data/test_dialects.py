@@ -105,6 +105,7 @@ def test_dialects_are_detected_and_said(
 def test_dialects_are_set(tmp_path: Path, content: str, setting: dict, expected: list) -> None:
     source = read(tmp_path, content, **setting)
     assert rows(source) == expected
+    assert "comment" not in setting or "2 comment lines" in source.dialect
     assert source.settled is not None
     again = DialectSpec(**{**vars(source.settled), "encoding": None})
     assert rows(read(tmp_path, content, **vars(again))) == expected  # settled in full

@@ -133,6 +133,8 @@ def read_delimited(data: bytes, encoding: str, spec: DialectSpec, where: str) ->
         )
     )
     name = dialect.NAMES_OF.get(delimiter, repr(delimiter))
+    if form.comment is not None:
+        above.append(count(audited.comments, "comment line"))
     said = [encoding, name, *_quote_words(form), *layout.words, *above, *words]
     settled = replace(
         spec,
@@ -154,8 +156,6 @@ def _quote_words(form: Dialect) -> Iterator[str]:
         yield "quoted" if form.quote == '"' else f"quoted with {form.quote}"
     if form.escape is not None:
         yield f"escaped with {form.escape}"
-    if form.comment is not None:
-        yield f"no rows after {form.comment!r}"
 
 
 def _final_values(

@@ -33,6 +33,7 @@ class Audit:
         widths: the number of fields of each row, int64 [N].
         multiline: the line of the first row that continues after a line end, or 0.
         fault: the line and the message of the error that ended the reading, or None.
+        comments: how many lines are comments.
     """
 
     data: bytes
@@ -40,6 +41,7 @@ class Audit:
     widths: np.ndarray
     multiline: int
     fault: tuple[int, str] | None
+    comments: int = 0
 
     @property
     def width(self) -> int:
@@ -57,8 +59,7 @@ class Audit:
 
 def audit(data: bytes, form: Dialect) -> Audit:
     """Read UTF-8 text with Python's strict csv reader, without storing the rows."""
-    if form.comment is not None:
-        data = _without_comments(data, form)
+    data, comments = _without_comments(data, form) if form.comment else (data, 0)
     if form.escape is not None:
         data = _escapes_made_explicit(data, form.escape, form)
     stream = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
@@ -74,18 +75,23 @@ def audit(data: bytes, form: Dialect) -> Audit:
                 start = reader.line_num + 1
         except csv.Error as error:
             fault = (start, str(error))
-    return Audit(data, np.array(lines, np.int64), np.array(widths, np.int64), multiline, fault)
+    starts, counts = np.array(lines, np.int64), np.array(widths, np.int64)
+    return Audit(data, starts, counts, multiline, fault, comments)
 
 
-def _without_comments(data: bytes, form: Dialect) -> bytes:
-    """Return the data with comment lines emptied; a line inside a quoted field is no comment."""
-    mark, kept, is_start = str(form.comment), io.StringIO(newline=""), True
+def _without_comments(data: bytes, form: Dialect) -> tuple[bytes, int]:
+    """Return the data with comment lines emptied, and their number.
+
+    A line inside a quoted field is no comment.
+    """
+    mark, kept, is_start, number = str(form.comment), io.StringIO(newline=""), True, 0
 
     def lines() -> Iterator[str]:
-        nonlocal is_start
+        nonlocal is_start, number
         for line in io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline=""):
             is_comment = is_start and line.startswith(mark)
             kept.write(line[len(line.rstrip("\r\n")) :] if is_comment else line)
+            number += is_comment
             if not is_comment:
                 is_start = False
                 yield line
@@ -93,7 +99,7 @@ def _without_comments(data: bytes, form: Dialect) -> bytes:
     with dialect.wide_fields():
         for _ in form.reader(lines()):
             is_start = True
-    return kept.getvalue().encode()
+    return kept.getvalue().encode(), number
 
 
 def _escapes_made_explicit(data: bytes, escape: str, form: Dialect) -> bytes:
