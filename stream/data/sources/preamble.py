@@ -75,7 +75,8 @@ def _comments(sample: list[str], spec: DialectSpec, where: str) -> list[int]:
         top += 1
     marked = [at for at in range(top) if sample[at].startswith("#")]
     rest = sample[top:]
-    if not marked or not rest:
+    goes_on = any(sample[at].rstrip("\r\n").endswith("\\") for at in marked)  # an escaped line end
+    if not marked or not rest or goes_on:
         return []
     delimiter = dialect.choose_delimiter(rest, spec, where)
     char = dialect.stand_in(delimiter, "".join(sample), where)

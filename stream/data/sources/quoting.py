@@ -202,7 +202,7 @@ def _escaping_forms(
     has_quotes, *has_others = [
         f"\\{char}".encode() in data for char in (form.quote, form.delimiter, "\n", "\r")
     ]
-    opened, lines = _opened(data, form)
+    opened, _ = _opened(data, form)
     if spec.escape is not None or not (has_quotes or any(has_others)):
         return
     if quoted.is_clean():
@@ -213,9 +213,10 @@ def _escaping_forms(
         if has_quotes and in_one_line and re.search(bare, data):  # in a field without quotes
             yield replace(form, escape="\\")
         return
-    if not has_quotes and spec.quoting is None and opened <= MAX_QUOTED * lines:
-        yield replace(form, quote=None, escape="\\")
-    yield replace(form, escape="\\")
+    escaping = replace(form, escape="\\")
+    if not has_quotes and spec.quoting is None and _lines_may_be_rows(data, escaping):
+        yield replace(escaping, quote=None)
+    yield escaping
 
 
 def _apostrophe_forms(
