@@ -21,19 +21,55 @@ METRICS = tuple(metric for metrics in METRICS_OF.values() for metric in metrics)
 
 @dataclass
 class DialectSpec:
-    """How a text file is written; whatever is null is detected and printed.
+    r"""How a text file is written; whatever is null is detected and printed.
 
     Attributes:
         encoding: such as ``utf-8``, ``utf-16``, ``cp1252``.
-        delimiter: one character, or ``tab``, ``pipe``, ``semicolon`` or ``comma``.
-        quoting: false if quote characters are text.
+        delimiter: one or more characters, or ``tab``, ``pipe``, ``semicolon``, ``comma`` or
+            ``space``.
+        quoting: false if quote characters are text, true if they enclose fields.
         header: false if the first line is a row; columns are then column_1, column_2, ...
+        quote: the character that encloses fields, ``"`` if only ``quoting`` is true; inside of
+            them it is doubled or escaped.
+        escape: the character that makes a following quote, delimiter or line end text, such as
+            ``\``; before anything else it is text itself.
+        skip: how many lines stand above the table.
+        comment: lines that begin with this text are no rows, such as ``#``.
+        null_value: a value that stands for no value, such as ``\N``.
     """
 
     encoding: str | None = None
     delimiter: str | None = None
     quoting: bool | None = None
     header: bool | None = None
+    quote: str | None = None
+    escape: str | None = None
+    skip: int | None = None
+    comment: str | None = None
+    null_value: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises UserError unless each is usable, and they fit each other."""
+        for name in ("quote", "escape"):
+            char = getattr(self, name)
+            require(
+                char is None or (len(char) == 1 and char.isascii() and char not in "\r\n\0"),
+                f"dialect.{name} must be one ASCII character that ends no line, got {char!r}",
+            )
+        require(
+            self.quote is None or self.quoting is not False,
+            f"dialect.quote={self.quote!r} has no effect with dialect.quoting=false",
+        )
+        given = [c for c in (self.delimiter, self.quote, self.escape) if c is not None]
+        require(
+            len(set(given)) == len(given),
+            f"dialect: delimiter, quote and escape must differ, got {given}",
+        )
+        require(self.skip is None or self.skip >= 0, f"dialect.skip must be >= 0, got {self.skip}")
+        require(
+            self.comment is None or (bool(self.comment) and not set(self.comment) & set("\r\n")),
+            f"dialect.comment must be text of one line, got {self.comment!r}",
+        )
 
 
 @dataclass

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from stream.config.task import DialectSpec
+
 LINES_SHOWN = 5
 
 
@@ -36,6 +38,9 @@ class SourceTable:
         ragged: rows that are not in ``table`` because their number of fields is wrong.
         dialect: how the bytes were read, in words, such as ``utf-8, comma, quoted, header``.
         provenance: more facts for the record, such as the commit on the hub.
+        class_names: of each column whose values were class numbers in the file, the names that
+            the file gives them, in their order. The column has the names.
+        settled: of delimited text, the dialect in full, as it was set or detected.
     """
 
     table: pa.Table
@@ -44,6 +49,8 @@ class SourceTable:
     ragged: tuple[Ragged, ...] = ()
     dialect: str = ""
     provenance: dict[str, str] = field(default_factory=dict)
+    class_names: dict[str, list[str]] = field(default_factory=dict)
+    settled: DialectSpec | None = None
 
 
 @dataclass

@@ -3,9 +3,10 @@
 N is the number of rows of a source table. Always, read = kept + dropped.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from stream.config.task import DROPPABLE, SourceColumns, TaskSpec
+from stream.data.prepare.label_names import by_pattern, resolved, with_label_names
 from stream.data.spans.tokens import answers_in, unpacked
 from stream.data.table import Account, SourceTable
 from stream.data.task import Rows
@@ -50,12 +52,14 @@ def account_rows(
     """
     table = source.table if columns.start is None else unpacked(source)
     where = source.where
-    columns = _resolve(columns, table.column_names)
+    columns = with_label_names(name, spec, resolved(columns, replace(source, table=table)), source)
     require(len(columns.text) > 0, f"task {name!r}: its YAML names no column of text for {where}")
+    hint = f"; {len(source.ragged)} lines have more or fewer fields (set skip in the dialect to "
+    hint = f"{hint}leave out lines above the table)" if source.ragged else ""
     for column in filter(None, [*columns.text, columns.label, columns.start]):
         require(
             column in table.column_names,
-            f"task {name!r}: {where} has no column {column!r}; it has {table.column_names}",
+            f"task {name!r}: {where} has no column {column!r}; it has {table.column_names}{hint}",
         )
     for column in columns.text:
         require(
@@ -93,7 +97,8 @@ def _account_ragged(
             "ragged" in columns.drop,
             f"task {name!r}: {source.where} line {first.line} has {first.found} fields instead of "
             f"{first.expected} ({len(source.ragged)} such lines); correct them, fix the "
-            "dialect, or say drop: [ragged] in the task's YAML",
+            "dialect (skip: lines above the table; comment: lines that are no rows), or say "
+            "drop: [ragged] in the task's YAML",
         )
     account.drop("ragged", [row.line for row in source.ragged])
 
@@ -102,7 +107,8 @@ def _texts(column: pa.ChunkedArray, name: str, where: str) -> list[str]:
     """Return a text column as strings; a missing text becomes ""."""
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
-    require(is_text, f"{where}: column {name!r} holds {kind}, not text")
+    what = "bytes that are not UTF-8" if "binary" in str(kind) else str(kind)
+    require(is_text, f"{where}: column {name!r} holds {what}, not text")
     return ["" if value is None else value for value in column.to_pylist()]
 
 
@@ -118,12 +124,30 @@ def _labels(
         encoded = encoded.combine_chunks()
     values: list[Any] = encoded.dictionary.to_pylist()
     codes = np.asarray(encoded.indices, dtype=np.int64)
+    if not columns.values and not any(
+        key in (spec.labels or ()) for v in values for key in _keys(v)
+    ):
+        values = _without_gaps(values)
     looked_up = [_look_up(spec, columns, value) for value in values] or [(0.0, NO_LABEL)]
     kind = np.int64 if spec.labels is not None else np.float64
     labels = np.array([label for label, _ in looked_up], kind)[codes]
     outcome = np.array([reason for _, reason in looked_up], np.int64)[codes]
     unknown = {int(row): values[codes[row]] for row in np.flatnonzero(outcome == UNKNOWN)[:1000]}
     return labels, outcome, unknown
+
+
+def _without_gaps(values: list[Any]) -> list[Any]:
+    """Return integers that became floats because some values are missing, as pandas does it."""
+    present = [value for value in values if not _is_missing(value)]
+    are_whole = all(type(value) is float and value.is_integer() for value in present)
+    if len(present) == len(values) or not are_whole:
+        return values
+    return [None if _is_missing(value) else int(value) for value in values]
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a label is none: null, an empty text, or NaN."""
+    return value is None or value == "" or value != value  # noqa: PLR0124 - NaN is not itself
 
 
 def _answers(
@@ -143,18 +167,20 @@ def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float,
     """Return (label, KEEP) for a value of the source, or (0, the reason for dropping its row).
 
     Names must match exactly. An integer that ``values`` does not map is an index into the task's
-    labels (not on the hub); True and 1.0 are not the integer 1.
+    labels (not on the hub); True and 1.0 are not the integer 1. NaN is no value.
     """
-    if value is None or value == "":
+    if _is_missing(value):
         return 0, NO_LABEL
-    key = str(value)
-    if key in columns.exclude:
+    keys = _keys(value)
+    if any(key in columns.exclude for key in keys):
         return 0, EXCLUDED
+    name = next((columns.values[key] for key in keys if key in columns.values), None)
     if spec.labels is None:
-        return _score(spec, columns.values.get(key, value))
-    name = columns.values.get(key)
+        return _score(spec, value if name is None else name)
+    if name is None and type(value) is not int:
+        name = next((key for key in keys if key in spec.labels), None)
     if name is None and isinstance(value, str):
-        name = value if value in spec.labels else _by_pattern(columns.values, value)
+        name = by_pattern(columns.values, value)
     if name is not None:
         return (spec.labels.index(name), KEEP) if name in spec.labels else (0, UNKNOWN)
     by_index = columns.numbers_are_indices and not columns.values
@@ -163,19 +189,14 @@ def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float,
     return value, KEEP
 
 
-def _by_pattern(values: Mapping[str, str], value: str) -> str | None:
-    """Return the label name of the first pattern with a ``*`` that matches the value."""
-    for pattern, name in values.items():
-        if "*" in pattern and fnmatchcase(value, pattern):
-            return name
-    return None
-
-
-def _resolve(columns: SourceColumns, names: Sequence[str]) -> SourceColumns:
-    """Return the columns with a label pattern replaced by the only column name it matches."""
-    matches = [name for name in names if fnmatchcase(name, columns.label)]
-    is_pattern = "*" in columns.label and columns.label not in names and len(matches) == 1
-    return replace(columns, label=matches[0]) if is_pattern else columns
+def _keys(value: Any) -> list[str]:
+    """Return how a value may be written in a task's YAML, such as ``1.0`` or ``1``."""
+    keys = [str(value)]
+    if isinstance(value, bool):
+        keys.append(str(value).lower())
+    elif isinstance(value, float | Decimal) and math.isfinite(value) and value == int(value):
+        keys.append(str(int(value)))
+    return keys
 
 
 def _score(spec: TaskSpec, value: Any) -> tuple[float, int]:

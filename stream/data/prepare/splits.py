@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from stream.config.task import SPLITS, SourceColumns, TaskSpec
+from stream.data.prepare.label_names import check_numbering
 from stream.data.prepare.rows import account_rows
 from stream.data.table import Account, SourceTable
 from stream.data.task import LoadedTask, Rows
@@ -41,6 +42,7 @@ def prepare_splits(
     """
     loaded = LoadedTask({}, {}, {})
     undivided = part_to_divide(name, tables)
+    check_numbering(name, spec, columns, tables)
     for part, table in tables.items():
         _check_size(name, columns, part, table)
         rows, lines, account = account_rows(name, spec, columns, table)

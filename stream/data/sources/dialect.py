@@ -1,35 +1,25 @@
-"""Detect how a text file is written: its encoding, its delimiter, its header."""
+"""Detect how delimited text is written: its delimiter and its header."""
 
-import codecs
 import csv
-import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from itertools import islice
+from typing import Any
 
 from stream.config.task import DialectSpec
-from stream.errors import UserError, require
+from stream.errors import require
 
 SAMPLE_BYTES = 1 << 20
 SAMPLE_ROWS = 2000
-CHUNK_BYTES = 1 << 20
-EXCERPT_BYTES = 1 << 16
+MAX_TORN = 0.2  # share of rows with a field that a quote opens and nothing closes
 
 DELIMITERS = {"tab": "\t", "pipe": "|", "semicolon": ";", "comma": ","}  # rarest in prose first
-# The candidates for files that are not UTF-8 and have no byte order mark.
-LEGACY = (
-    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "koi8_r"),
-    *("gb18030", "big5", "cp932", "euc_jp", "euc_kr"),
-)
-MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+LONG_DELIMITERS = (" ||| ", "|||", "||", "|~|", "::")  # tried first: they contain shorter ones
+NAMES_OF = {char: name for name, char in DELIMITERS.items()} | {" ": "space"}
+STAND_INS = "\x1f\x1e\x1d\x1c" + "".join(map(chr, (*range(1, 9), *range(14, 28))))
 COMMON_NAMES = re.compile(
     "text|labels?|class|category|sentence[12]?|target|id|idx|index|review|comment|message|tweet|"
     "title|sentiment|content|question[12]?|answer|v1|v2|y|score|rating|body|headline|topic|"
@@ -39,122 +29,48 @@ NAME_LIKE = re.compile(r"[^\W\d][\w.:/#()\-]{0,39}(?: [\w.:/#()\-]+){0,4}\??")
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
-def to_utf8(raw: bytes, encoding: str | None, where: str) -> tuple[bytes, str]:
-    """Return the text as UTF-8 without byte order mark, and the encoding of ``raw``.
+@dataclass(frozen=True)
+class Dialect:
+    """How rows of delimited text are parsed.
+
+    Attributes:
+        delimiter: one ASCII character.
+        quote: the character that encloses fields; None if quote characters are text.
+        escape: the character that makes a special character after it text, or None.
+        comment: lines that begin with this text are no rows, or None.
+    """
+
+    delimiter: str
+    quote: str | None = '"'
+    escape: str | None = None
+    comment: str | None = None
+
+    def reader(self, lines: Iterable[str], *, strict: bool = False) -> Any:
+        """Return Python's csv reader of some lines."""
+        quoting = csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE
+        return csv.reader(
+            lines,
+            delimiter=self.delimiter,
+            quotechar=self.quote,
+            escapechar=self.escape,
+            quoting=quoting,
+            strict=strict,
+        )
+
+
+def refuse_settings(spec: DialectSpec, allowed: tuple[str, ...], kind: str, where: str) -> None:
+    """Raise UserError if a part of the dialect is set that a format does not have.
 
     Args:
-        raw: the bytes of the file.
-        encoding: its encoding; None detects it.
-        where: the file's path, for messages.
-
-    Raises:
-        UserError: the encoding is unknown, the file is binary, or bytes are not valid in the
-            encoding (the message has the line).
+        spec: the settings.
+        allowed: the names of those that the format has.
+        kind: the format, for the message.
+        where: the file's path, for the message.
     """
-    source = encoding or _detect_encoding(raw, where)
-    try:
-        codecs.getincrementaldecoder(source)
-        "".encode(source)  # LookupError for codecs that are not of text, such as base64
-    except (LookupError, AttributeError) as error:
-        raise UserError(f"{where}: encoding {source!r} is not one that Python knows") from error
-    position = undecodable(raw, source)
-    if position is not None:
-        line = 1 + len(re.findall(r"\r\n?|\n", raw[:position].decode(source, "ignore")))
-        raise UserError(
-            f"{where}: line {line}: byte 0x{raw[position]:02x} cannot be read as {source}; "
-            "set the encoding that it has (latin-1 takes every byte)"
-        )
-    if codecs.lookup(source).name == "utf-8" or source == "utf-8-sig":
-        return raw.removeprefix(codecs.BOM_UTF8), "utf-8"
-    text = io.BytesIO()  # getvalue() does not copy
-    for number, piece in enumerate(codecs.iterdecode(_chunks(raw), source)):
-        text.write((piece if number else piece.removeprefix("\ufeff")).encode("utf-8"))
-    return text.getvalue(), source
-
-
-def undecodable(raw: bytes, encoding: str) -> int | None:
-    """Return the position of the first byte that is not valid in ``encoding``, or None.
-
-    Needs constant memory.
-    """
-    decoder = codecs.getincrementaldecoder(encoding)()
-    end = 0
-    try:
-        for chunk in _chunks(raw):
-            end += len(chunk)
-            decoder.decode(chunk)
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        return end - len(error.object) + error.start
-    return None
-
-
-def _chunks(raw: bytes) -> Iterator[bytes]:
-    """Yield ``raw`` in pieces of `CHUNK_BYTES`."""
-    for start in range(0, len(raw), CHUNK_BYTES):
-        yield raw[start : start + CHUNK_BYTES]
-
-
-def _detect_encoding(raw: bytes, where: str) -> str:
-    """Return the encoding: by byte order mark, UTF-8 if that is valid, or by a detector."""
-    for mark, encoding in MARKS:
-        if raw.startswith(mark):
-            return encoding
-    require(
-        b"\0" not in raw[:SAMPLE_BYTES],
-        f"{where}: binary, not text (it holds NUL bytes); if it is UTF-16 without a byte order "
-        "mark, set encoding to utf-16-le or utf-16-be",
-    )
-    wrong = undecodable(raw, "utf-8")
-    if wrong is None:
-        return "utf-8"
-    excerpt = _excerpt(raw)
-    text = excerpt.decode("utf-8", "replace")
-    bad = text.count("\ufffd")
-    good = sum(char > "\x7f" for char in text) - bad
-    if good > bad:
-        line = 1 + len(re.findall(rb"\r\n?|\n", raw[:wrong]))
-        raise UserError(
-            f"{where}: line {line}: byte 0x{raw[wrong]:02x} is not UTF-8, which the rest of the "
-            "file is; correct it, or set the encoding"
-        )
-    return guess_legacy(excerpt)
-
-
-def _excerpt(raw: bytes) -> bytes:
-    """Return about 64 kB of lines that contain bytes beyond ASCII."""
-    pieces, size, position = [], 0, 0
-    beyond = re.compile(rb"[\x80-\xff]")
-    while size < EXCERPT_BYTES and (match := beyond.search(raw, position)):
-        start = raw.rfind(b"\n", position, match.start()) + 1 or position
-        end = raw.find(b"\n", match.start()) + 1 or len(raw)
-        start = max(start, match.start() - 500)
-        position = min(end, match.start() + 500)
-        pieces.append(raw[start:position])
-        size += position - start
-    return b"".join(pieces)
-
-
-def guess_legacy(excerpt: bytes) -> str:
-    """Return the most likely encoding of bytes that are not UTF-8.
-
-    This is cp1252 (which contains the text of latin-1), unless charset-normalizer finds more
-    disorder in it than in another encoding, and the other one gives text in a known language or in
-    a script of its own. A few accents in English text are not enough evidence for cp1250 or Mac
-    Roman.
-    """
-    from charset_normalizer import from_bytes  # slow to import, and not needed for UTF-8
-
-    matches = from_bytes(excerpt, cp_isolation=list(LEGACY))
-    best = matches.best()
-    if best is None:
-        return "cp1252"
-    for match in matches:
-        names = {match.encoding, *match.could_be_from_charset}
-        if "cp1252" in names and match.chaos <= best.chaos + 0.02:
-            return "cp1252"
-    foreign = sum(byte > 0x7F for byte in excerpt) / len(excerpt)
-    return best.encoding if best.coherence >= 0.2 or foreign >= 0.3 else "cp1252"
+    for field in fields(spec):
+        value = getattr(spec, field.name)
+        without_effect = value is not None and field.name not in allowed
+        require(not without_effect, f"{where}: {kind} has no {field.name}, yet {value!r} is set")
 
 
 @contextmanager
@@ -174,19 +90,39 @@ def sample_of(data: bytes) -> list[str]:
     return lines if len(data) <= SAMPLE_BYTES or len(lines) == 1 else lines[:-1]
 
 
-def sample_rows(sample: list[str], delimiter: str, *, quoting: bool) -> list[list[str]]:
+def sample_rows(sample: Iterable[str], dialect: Dialect) -> list[list[str]]:
     """Return the first rows of a sample, without empty lines."""
-    quotes = csv.QUOTE_MINIMAL if quoting else csv.QUOTE_NONE
     with wide_fields():
-        rows = filter(None, csv.reader(sample, delimiter=delimiter, quoting=quotes))
-        return list(islice(rows, SAMPLE_ROWS))
+        return list(islice(filter(None, dialect.reader(sample)), SAMPLE_ROWS))
+
+
+def stand_in(delimiter: str, text: str | bytes, where: str) -> str:
+    """Return the delimiter if it is one ASCII character, else one that is nowhere in the text.
+
+    The parsers take single characters only, so a longer delimiter is replaced by its stand-in
+    before they read, and put back into texts that contain it.
+
+    Args:
+        delimiter: as it is in the file.
+        text: the file.
+        where: the file's path, for messages.
+
+    Raises:
+        UserError: the text has every control character that could stand in.
+    """
+    if len(delimiter) == 1 and delimiter.isascii():
+        return delimiter
+    used = set(text) if isinstance(text, str) else set(map(chr, set(text)))
+    free = [char for char in STAND_INS if char not in used]
+    require(len(free) > 0, f"{where}: too many control characters to use {delimiter!r}")
+    return free[0]
 
 
 def choose_delimiter(sample: list[str], spec: DialectSpec, where: str) -> str:
     """Return the delimiter that gives the most rows the same number of fields, at least two.
 
-    Of equal candidates, the one that is rarest in prose is chosen. If no candidate splits the rows,
-    it is the comma: the file has one column.
+    Of equal candidates, one that tears no quoted fields is chosen, then the one that is rarest in
+    prose. If no candidate splits the rows, it is the comma: the file has one column.
 
     Args:
         sample: the first lines of the file.
@@ -197,40 +133,94 @@ def choose_delimiter(sample: list[str], spec: DialectSpec, where: str) -> str:
         UserError: the delimiter that is set cannot be used.
     """
     if spec.delimiter is not None:
-        char = DELIMITERS.get(spec.delimiter, spec.delimiter)
-        valid = f"valid: one ASCII character that is no quote or line end, or {[*DELIMITERS]}"
+        by_name = {name: char for char, name in NAMES_OF.items()}
+        delimiter = by_name.get(spec.delimiter, spec.delimiter)
+        valid = f"valid: one ASCII character that is no quote or line end, or {[*by_name]}"
         require(
-            len(char) == 1 and char.isascii() and char not in '"\r\n\0',
-            f"{where}: delimiter {spec.delimiter!r} cannot be used; {valid}",
+            bool(delimiter) and not set(delimiter) & set('"\r\n\0'),
+            f"{where}: delimiter {spec.delimiter!r} cannot be used; {valid}, or a longer text",
         )
-        return char
-    best, chosen = 0.0, ","
-    for delimiter in DELIMITERS.values():
-        for quoting in (True, False) if spec.quoting is None else (spec.quoting,):
-            rows = sample_rows(sample, delimiter, quoting=quoting)
+        return delimiter
+    text = "".join(sample)
+    best, chosen = (0.0, False), ","
+    for delimiter in (*LONG_DELIMITERS, *DELIMITERS.values()):
+        if delimiter not in text:
+            continue
+        char = stand_in(delimiter, text, where)
+        for quote, escape in _quotings(text, char, spec):
+            lines = sample if char == delimiter else [x.replace(delimiter, char) for x in sample]
+            rows = sample_rows(lines, Dialect(char, quote, escape))
             widths = Counter(len(row) for row in rows)
             width, count = widths.most_common(1)[0] if widths else (0, 0)
-            if width > 1 and count / len(rows) > best:
-                best, chosen = count / len(rows), delimiter
-    return chosen
+            fit = (count / len(rows), not _is_torn(rows, quote)) if width > 1 else (0.0, False)
+            if fit > best:
+                best, chosen = fit, delimiter
+    return " " if best[0] < 1 and _is_spaced(sample) else chosen
+
+
+def _quotings(
+    text: str, delimiter: str, spec: DialectSpec
+) -> Iterator[tuple[str | None, str | None]]:
+    """Yield the pairs of quote and escape character that the start of a file may have."""
+    quote = spec.quote or '"'
+    if spec.quoting is not False:
+        yield quote, spec.escape
+        if spec.escape is None and (f"\\{quote}" in text or f"\\{delimiter}" in text):
+            yield quote, "\\"
+        if spec.quote is None and opens_fields(text, delimiter, "'"):
+            yield "'", spec.escape
+            if spec.escape is None and "\\'" in text:
+                yield "'", "\\"
+    if spec.quoting is not True:
+        yield None, spec.escape
+
+
+def opens_fields(text: str, delimiter: str, quote: str) -> int:
+    """Return how many fields begin with a quote character."""
+    return len(re.findall(rf"(?:^|[\r\n]|{re.escape(delimiter)}){re.escape(quote)}", text))
+
+
+def _is_torn(rows: list[list[str]], quote: str | None) -> bool:
+    """Return whether many rows have a field with a quote on its left side only."""
+    others = [char for char in "\"'" if char != quote]
+    torn = sum(any(c[:1] in others and (len(c) < 2 or c[-1] != c[0]) for c in r if c) for r in rows)
+    return torn > MAX_TORN * len(rows)
+
+
+def _is_spaced(sample: list[str]) -> bool:
+    """Return whether single spaces separate fields, which are quoted, as R writes them."""
+    widths = [len(row) for row in sample_rows(sample, Dialect(" "))]
+    if opens_fields("".join(sample), " ", '"') < len(widths):
+        return False
+    return bool(widths) and {*widths[1:]} <= {widths[-1]} and 1 < widths[-1] <= widths[0] + 1
 
 
 def has_header(rows: list[list[str]]) -> bool:
     """Return whether the first row names the columns, judged by it and by the rows after it."""
+    return header_evidence(rows) > 0
+
+
+def header_evidence(rows: list[list[str]]) -> int:
+    """Return 2 if the first row certainly names the columns, 1 if it looks as if, else 0."""
     first = [cell.strip() for cell in rows[0]]
     columns = list(zip(*(row for row in rows[1:] if len(row) == len(first)), strict=True))
-    known = sum(bool(COMMON_NAMES.fullmatch(cell.casefold())) for cell in first)
+    known = num_known(first)
     if known > 1:
-        return True
+        return 2
     if any(cell and cell in set(column) for cell, column in zip(first, columns, strict=False)):
-        return False  # a value that occurs again, such as a label
+        return 0  # a value that occurs again, such as a label
     if known or any(NUMBER.fullmatch(cell) for cell in first):
-        return bool(known)
+        return 2 if known else 0
     if any(cell and all(map(NUMBER.fullmatch, c)) for cell, c in zip(first, columns, strict=False)):
-        return True  # a word above a column of numbers
+        return 2  # a word above a column of numbers
     names = [cell for cell in first if cell]
     distinct = len(set(names)) == len(names) > 0
-    return distinct and all(NAME_LIKE.fullmatch(cell) for cell in names)
+    return int(distinct and all(NAME_LIKE.fullmatch(cell) for cell in names))
+
+
+def num_known(cells: Iterable[str]) -> int:
+    """Return how many cells are names that columns often have."""
+    return sum(bool(COMMON_NAMES.fullmatch(cell.strip().casefold())) for cell in cells)
 
 
 def unique_names(cells: list[str]) -> list[str]:

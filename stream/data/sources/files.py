@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -15,17 +15,31 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stream.config.task import DialectSpec
-from stream.data.sources import dialect
-from stream.data.sources.delimited import read_delimited, read_json
+from stream.data.sources.arrow_values import plain_table
+from stream.data.sources.class_folders import read_class_folders
+from stream.data.sources.delimited import read_delimited
+from stream.data.sources.dialect import header_evidence, refuse_settings, unique_names
+from stream.data.sources.encoding import to_utf8
+from stream.data.sources.json_rows import read_json
+from stream.data.sources.parts import (
+    is_part,
+    joined,
+    parts_below,
+    with_partitions,
+)
 from stream.data.table import SourceTable
 from stream.errors import UserError, require
 
 MAX_UNPACKED_BYTES = 8 << 30  # of a .gz file or a member of a .zip archive
 CHUNK_BYTES = 1 << 20
 
+SAMPLE_ROWS = 100  # at the start of each of several files, for finding their headers
+
 PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
 JSON = (".jsonl", ".ndjson", ".json")
 TEXT = (".csv", ".tsv", ".tab", ".txt", ".psv")
+FOLDER_DATA = tuple({*PARQUET, *ARROW, *JSON, *TEXT} - {".txt"})  # a .txt may be one row's text
 NOT_DATA = {
     b"version https://git-lfs": "a git-lfs pointer, not the file itself; run `git lfs pull`",
     b"<!doctype html": "a web page, not data; the download went wrong",
@@ -34,6 +48,7 @@ NOT_DATA = {
 }
 MAGIC = {
     b"PAR1": "Parquet",
+    b"ARROW1": "an Arrow file",
     b"PK\x03\x04": "a zip archive (or a workbook)",
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
@@ -46,10 +61,12 @@ MAGIC = {
 def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
     """Read the files that ``pattern`` names below ``root``; several files become one table.
 
+    Folders named ``column=value`` on the way to a file give it a column, unless it has that column.
+
     Args:
         root: the folder to look in.
-        pattern: a path relative to it, a glob pattern, a folder with one folder per class, or
-            ``archive.zip/member``.
+        pattern: a path relative to it, a glob pattern, a folder with one folder per class, a folder
+            with the parts of one table, or ``archive.zip/member``.
         spec: the known parts of the dialect; the rest is detected.
 
     Raises:
@@ -66,44 +83,60 @@ def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
     exact = root / pattern
     matches = [exact] if exact.exists() else sorted(root.glob(pattern))
     matches = [path for path in matches if path == exact or not path.name.startswith(".")]
-    if len(matches) == 1:
-        [path] = matches
-        return (read_class_folders if path.is_dir() else read_table)(path, spec)
     files = [path for path in matches if path.is_file()]
+    facts = {}
+    if len(matches) == 1 and not files:
+        files, others = parts_below(matches[0], FOLDER_DATA)
+        if not files:
+            return read_class_folders(matches[0], spec)
+        facts = {"not_rows": str(others)} if others else {}
     if not files:
         there = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
         what = "only folders match" if matches else "nothing matches"
         raise UserError(f"files: {what} {pattern!r} in {root}; it holds {there}")
-    return _joined([read_table(path, spec) for path in files], root, pattern)
+    source = _read_all(files, root, pattern, spec)
+    return replace(source, provenance={**source.provenance, **facts})
 
 
-def _joined(tables: list[SourceTable], root: Path, pattern: str) -> SourceTable:
-    """Concatenate tables; lines are counted in each file (``provenance["files"]`` lists them)."""
-    first = tables[0]
-    for other in tables[1:]:
-        require(
-            other.table.column_names == first.table.column_names,
-            f"{other.where}: columns {other.table.column_names} are not those of {first.where}: "
-            f"{first.table.column_names}",
-        )
-    try:
-        table = pa.concat_tables([t.table for t in tables], promote_options="default")
-    except pa.ArrowException as error:
-        raise UserError(f"{root / pattern}: the files' columns differ in type: {error}") from error
-    facts = {key: value for source in tables for key, value in source.provenance.items()}
-    facts["files"] = ", ".join(f"{Path(t.where).name} ({t.table.num_rows} rows)" for t in tables)
-    return SourceTable(
-        table,
-        f"{root / pattern} ({len(tables)} files)",
-        np.concatenate([source.lines for source in tables]),
-        tuple(ragged for source in tables for ragged in source.ragged),
-        "; ".join(dict.fromkeys(source.dialect for source in tables)),
-        facts,
-    )
+def _read_all(files: list[Path], root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
+    """Read files as one table; parts of no bytes have no rows."""
+    is_several = len(files) > 1
+    empty = [p for p in files if is_several and is_part(p) and p.stat().st_size == 0]
+    files = [path for path in files if path not in empty]
+    require(len(files) > 0, f"{root / pattern}: all of its {len(empty)} parts are empty")
+    tables = _in_one_dialect(files, [read_table(path, spec) for path in files], spec)
+    tables = [with_partitions(t, f.relative_to(root)) for t, f in zip(tables, files, strict=True)]
+    return joined(tables, str(root / pattern), empty) if is_several else tables[0]
+
+
+def _in_one_dialect(
+    files: list[Path], tables: list[SourceTable], spec: DialectSpec
+) -> list[SourceTable]:
+    """Return the tables of delimited files, read again where one file shows what others do not.
+
+    A character that escapes in one file does so in files with the same delimiter. There is no
+    header if the headers differ and none is certainly one.
+    """
+    escaped = {(d.delimiter, d.quote): d.escape for t in tables if (d := t.settled) and d.escape}
+    specs = [
+        replace(spec, escape=escaped.get((d.delimiter, d.quote))) if d else spec
+        for d in (source.settled for source in tables)
+    ]
+    if any(
+        s.escape != d.escape for s, d in zip(specs, (t.settled for t in tables), strict=True) if d
+    ):
+        tables = [read_table(path, spec) for path, spec in zip(files, specs, strict=True)]
+    is_equal = len({tuple(source.table.column_names) for source in tables}) == 1
+    if spec.header is not None or is_equal or not all(source.settled for source in tables):
+        return tables
+    bare = [read_table(p, replace(s, header=False)) for p, s in zip(files, specs, strict=True)]
+    firsts = [source.table.slice(0, SAMPLE_ROWS).to_pydict().values() for source in bare]
+    rows = [[list(row) for row in zip(*columns, strict=True)] for columns in firsts]
+    return tables if any(header_evidence(first) > 1 for first in rows if first) else bare
 
 
 def read_table(path: Path, spec: DialectSpec, *, member: str | None = None) -> SourceTable:
-    """Read one file: delimited text, JSON Lines, a JSON array or Parquet; plain, .gz or .zip.
+    """Read one file: delimited text, JSON, Parquet or Arrow; plain, .gz or .zip.
 
     Args:
         path: the file; its suffix gives the format, any unknown suffix means delimited text.
@@ -133,23 +166,44 @@ def read_table(path: Path, spec: DialectSpec, *, member: str | None = None) -> S
 def _parsed(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> SourceTable:
     """Read the unpacked bytes of one file."""
     _check_content(raw, where)
-    if suffix in PARQUET:
-        _check_dialect(spec, (), "Parquet", where)
-        try:
-            table = pq.ParquetFile(pa.BufferReader(raw)).read()
-        except (pa.ArrowException, OSError) as error:
-            raise UserError(f"{where}: cannot be read as Parquet: {error}") from error
-        table = table.rename_columns(dialect.unique_names(table.column_names))
-        return SourceTable(table, where, np.arange(1, table.num_rows + 1), dialect="parquet")
+    if suffix in (*PARQUET, *ARROW):
+        return _read_columns(raw, suffix, spec, where)
     for magic, kind in MAGIC.items():
         require(not raw.startswith(magic), f"{where}: by its content this is {kind}, not text")
     if suffix in JSON:
-        _check_dialect(spec, ("encoding",), "JSON", where)
-    text, encoding = dialect.to_utf8(raw, spec.encoding, where)
+        refuse_settings(spec, ("encoding",), "JSON", where)
+    text, encoding = to_utf8(raw, spec.encoding, where)
     del raw
     if suffix in JSON:
         return read_json(text, encoding, where, lines=suffix != ".json")
     return read_delimited(text, encoding, spec, where)
+
+
+def _read_columns(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> SourceTable:
+    """Read Parquet or Arrow: columns with types, and perhaps with the names of classes."""
+    kind = "Parquet" if suffix in PARQUET else "Arrow"
+    refuse_settings(spec, (), kind, where)
+    buffer = pa.BufferReader(raw)
+    try:
+        if kind == "Parquet":
+            table = pq.ParquetFile(buffer).read()
+        else:
+            is_file = raw.startswith(b"ARROW1")
+            table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(buffer).read_all()
+        table, found = plain_table(table, where)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{where}: cannot be read as {kind}: {error}") from error
+    renamed = dict(zip(table.column_names, unique_names(table.column_names), strict=True))
+    words = [kind.lower(), *(f"class names of {renamed[name]!r} in the file" for name in found)]
+    return SourceTable(
+        table.rename_columns(unique_names(table.column_names)),
+        where,
+        np.arange(1, table.num_rows + 1),
+        dialect=", ".join(words),
+        class_names={renamed[name]: names for name, names in found.items()},
+    )
 
 
 def _check_content(raw: bytes, where: str) -> None:
@@ -158,14 +212,6 @@ def _check_content(raw: bytes, where: str) -> None:
     start = raw[:200].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     for beginning, what in NOT_DATA.items():
         require(not start.startswith(beginning), f"{where}: {what}")
-
-
-def _check_dialect(spec: DialectSpec, allowed: tuple[str, ...], kind: str, where: str) -> None:
-    """Raise UserError if a part of the dialect is set that the format does not have."""
-    for field in fields(spec):
-        value = getattr(spec, field.name)
-        without_effect = value is not None and field.name not in allowed
-        require(not without_effect, f"{where}: {kind} has no {field.name}, yet {value!r} is set")
 
 
 @contextmanager
@@ -198,7 +244,7 @@ def _unzipped(path: Path, member: str | None) -> tuple[bytes, str]:
             safe = ".." not in parts and parts[0] != "" and ":" not in parts[0]
             require(safe, f"{path}: refused, it has a member with an unsafe path: {name!r}")
         names = [n for n in names if not n.startswith("__MACOSX/") and "/." not in f"/{n}"]
-        known = [n for n in names if Path(n).suffix.lower() in (*PARQUET, *JSON, *TEXT)]
+        known = [n for n in names if Path(n).suffix.lower() in (*PARQUET, *ARROW, *JSON, *TEXT)]
         choices = names if member is not None or len(names) == 1 else known
         selected = [n for n in choices if member in (None, n)]
         require(
@@ -209,49 +255,3 @@ def _unzipped(path: Path, member: str | None) -> tuple[bytes, str]:
         )
         with archive.open(selected[0]) as stream:
             return _unpacked(stream, f"{path}/{selected[0]}"), selected[0]
-
-
-def read_class_folders(folder: Path, spec: DialectSpec) -> SourceTable:
-    """Read ``folder/CLASS/FILE``: one row per file, with columns ``text`` and ``label``.
-
-    Rows are sorted by path. A text is the whole content of its file, line ends unchanged. All files
-    that are not UTF-8 share one encoding, which is detected from all of them together. Hidden files
-    are ignored. Files next to the class folders are not rows; ``provenance["not_rows"]`` has their
-    number.
-
-    Raises:
-        UserError: there are no class folders or no files, a class folder contains a folder, or a
-            file cannot be read.
-    """
-    where = str(folder)
-    _check_dialect(spec, ("encoding",), "a folder per class", where)
-    require(folder.is_dir(), f"{where}: no such folder")
-    there = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
-    classes = [path for path in there if path.is_dir()]
-    require(len(classes) > 0, f"{where}: has no sub-folders, one is needed for each class")
-    inside = [sorted(path.iterdir()) for path in classes]
-    files = [path for paths in inside for path in paths if not path.name.startswith(".")]
-    require(len(files) > 0, f"{where}: its class folders hold no files")
-    for path in files:
-        require(path.is_file(), f"{path}: a folder inside a class folder; only files are rows")
-    with _one_line(where):
-        raws = [path.read_bytes() for path in files]
-    marks = tuple(mark for mark, _ in dialect.MARKS)
-    not_utf8 = {
-        at
-        for at, raw in enumerate(raws)
-        if not raw.startswith(marks) and dialect.undecodable(raw, "utf-8") is not None
-    }
-    legacy = (
-        dialect.guess_legacy(b"\n".join(raws[at] for at in sorted(not_utf8))) if not_utf8 else None
-    )
-    texts, encodings = [], set()
-    for at, (path, raw) in enumerate(zip(files, raws, strict=True)):
-        encoding = spec.encoding or (legacy if at in not_utf8 else None)
-        text, encoding = dialect.to_utf8(raw, encoding, str(path))
-        texts.append(text.decode("utf-8"))
-        encodings.add(encoding)
-    table = pa.table({"text": texts, "label": [path.parent.name for path in files]})
-    facts = {"not_rows": str(len(there) - len(classes))} if len(there) > len(classes) else {}
-    words = ", ".join([*sorted(encodings), "a folder per class"])
-    return SourceTable(table, where, np.arange(1, len(files) + 1), (), words, facts)

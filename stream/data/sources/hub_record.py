@@ -8,7 +8,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stream.data.sources.arrow_values import class_names, features, named, plain_table
 from stream.data.table import SourceTable
 from stream.errors import UserError
 
@@ -78,9 +79,10 @@ class HubRecord:
     def source_table(self, name: str, table: pa.Table) -> SourceTable:
         """Return the rows of a split with their origin."""
         split = self.splits[name]
+        where = f"hub:{self.id}/{self.config or 'default'}@{self.commit} split {split.split}"
         return SourceTable(
-            table=table,
-            where=f"hub:{self.id}/{self.config or 'default'}@{self.commit} split {split.split}",
+            table=plain_table(table, where)[0],
+            where=where,
             lines=np.arange(1, table.num_rows + 1),
             provenance={
                 "id": self.id,
@@ -161,43 +163,17 @@ def read_arrow(paths: Iterable[Path]) -> pa.Table:
     try:
         tables = [pa.ipc.open_stream(pa.memory_map(str(path))).read_all() for path in paths]
         table = pa.concat_tables(tables)
-        names = dict(_label_names(_features(table.schema)))
+        names = dict(class_names(features(table.schema)))
         while any(pa.types.is_struct(kind) for kind in table.schema.types):
             table = table.flatten()
         columns = {
-            name: _named(table.column(name), names[name]) if name in names else table.column(name)
+            name: named(table.column(name), names[name]) if name in names else table.column(name)
             for name in table.column_names
         }
-    except (pa.ArrowException, OSError, LookupError) as error:
+    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
         listed = ", ".join(str(path) for path in paths)
         raise UserError(f"cannot read {listed}; delete it to fetch it again: {error}") from error
     return pa.table(columns)
-
-
-def _features(schema: pa.Schema) -> Mapping[str, Any]:
-    """Return the column types that `datasets` stores in a schema's metadata."""
-    stored = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-    return stored.get("info", {}).get("features") or {}
-
-
-def _label_names(features: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield the flat name of each column of class labels, and the names of its labels."""
-    for name, feature in features.items():
-        if not isinstance(feature, dict):
-            continue
-        if feature.get("_type") == "ClassLabel":
-            yield prefix + name, feature["names"]
-        elif "_type" not in feature:
-            yield from _label_names(feature, f"{prefix}{name}.")
-
-
-def _named(column: pa.ChunkedArray, names: list[str]) -> pa.ChunkedArray:
-    """Return label numbers as label names; negative numbers become null."""
-    numbers = column.to_pylist()
-    return pa.chunked_array(
-        [[None if number is None or number < 0 else names[number] for number in numbers]],
-        pa.string(),
-    )
 
 
 def bytes_below(*folders: Path) -> int:

@@ -1,0 +1,105 @@
+"""What the columns of Parquet and Arrow files stand for: plain values, and names of classes."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from stream.errors import require
+
+pc: Any = pyarrow.compute  # a type checker does not see functions that are created at import
+MAX_STRING_BYTES = 2**31 - 1  # of one array with 32-bit offsets
+
+
+def features(schema: pa.Schema) -> Mapping[str, Any]:
+    """Return the column types that `datasets` stores in a schema's metadata."""
+    stored = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    return stored.get("info", {}).get("features") or {}
+
+
+def class_names(types: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yield the flat name of each column of class labels, and the names of its labels.
+
+    Args:
+        types: the column types, as `features` returns them.
+        prefix: the name of the outer column and a dot, in nested types.
+    """
+    for name, feature in types.items():
+        if not isinstance(feature, dict):
+            continue
+        if feature.get("_type") == "ClassLabel":
+            yield prefix + name, feature["names"]
+        elif "_type" not in feature:
+            yield from class_names(feature, f"{prefix}{name}.")
+
+
+def named(column: pa.ChunkedArray, names: list[str]) -> pa.ChunkedArray:
+    """Return label numbers as label names; negative numbers become null.
+
+    Raises:
+        IndexError: a number has no name.
+    """
+    numbers = column.to_pylist()
+    return pa.chunked_array(
+        [[None if number is None or number < 0 else names[number] for number in numbers]],
+        pa.string(),
+    )
+
+
+def plain_table(table: pa.Table, where: str) -> tuple[pa.Table, dict[str, list[str]]]:
+    """Return a table of plain values, and the names of the classes of each column that has some.
+
+    Label numbers become label names. Categories, bytes of UTF-8, whole decimals and every kind of
+    string become strings or integers; nested columns stay as they are.
+
+    Args:
+        table: as it was read from a Parquet or Arrow file.
+        where: the file's path, for messages.
+
+    Raises:
+        UserError: a label number has no name.
+    """
+    stored = dict(class_names(features(table.schema)))
+    found = {}
+    for at, name in enumerate(table.column_names):
+        column = _plain(table.column(at))
+        names = stored.get(name)
+        if names is not None and pa.types.is_integer(column.type):
+            top = pc.max(column).as_py()
+            require(
+                top is None or top < len(names),
+                f"{where}: column {name!r} has class number {top}, but its schema names only "
+                f"{len(names)} classes: {', '.join(names[:10])}",
+            )
+            column, found[name] = named(column, names), names
+        table = table.set_column(at, name, column)
+    return table.replace_schema_metadata(None), found
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as strings, numbers or truth values if that is what it contains."""
+    kind: Any = column.type
+    while isinstance(kind, pa.BaseExtensionType):
+        column = column.cast(kind.storage_type)
+        kind = column.type
+    if pa.types.is_dictionary(kind):
+        values = [_plain(pa.chunked_array([chunk.dictionary])) for chunk in column.chunks]
+        kind = _plain(pa.chunked_array([], kind.value_type)).type
+        pairs = zip(values, column.chunks, strict=True)
+        taken = [value.cast(kind).take(chunk.indices) for value, chunk in pairs]
+        return pa.chunked_array([part for parts in taken for part in parts.chunks], kind)
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(column))
+    if pa.types.is_decimal(kind) and kind.scale <= 0:
+        with suppress(pa.ArrowInvalid):  # more digits than an integer has
+            return column.cast(pa.int64())
+    is_text = pa.types.is_string_view(kind) or pa.types.is_large_string(kind)
+    binary = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    if is_text or any(is_kind(kind) for is_kind in (*binary, pa.types.is_fixed_size_binary)):
+        text = pa.string() if column.nbytes < MAX_STRING_BYTES else pa.large_string()
+        with suppress(pa.ArrowInvalid):  # bytes that are not UTF-8
+            return column.cast(text)
+    return column
