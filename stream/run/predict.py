@@ -13,7 +13,7 @@ from scipy.special import softmax
 from stream.data.task import Task
 from stream.errors import UserError, require, unknown
 from stream.evaluation.evaluate import logits_of
-from stream.run.export import FACTS, serve_export
+from stream.run.exported import FACTS, serve_export
 from stream.run.load import serve_run
 
 SPLIT = "served"
