@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from stream.config.compose import searched_too
+from stream.config.compose import override, searched_too
 from stream.config.paths import cache_folder, conf_folder, tokenizer_location
 from stream.config.run import RunConfig
 from stream.config.task import DialectSpec
@@ -71,11 +71,14 @@ def _add_inspect(look: argparse.ArgumentParser) -> None:
     look.set_defaults(execute=_inspect)
 
 
-def _build(
-    overrides: Sequence[str], extra: Path | None
-) -> tuple[RunConfig, list[Task], TextEncoder]:
-    """Compose a configuration, then read and encode its tasks."""
+def _composed(overrides: Sequence[str], extra: Path | None) -> RunConfig:
+    """Compose a configuration; ``extra`` is one more folder of YAML files."""
     config, _ = compose_settings([*overrides, *([] if extra is None else [searched_too(extra)])])
+    return config
+
+
+def _read(config: RunConfig) -> tuple[list[Task], TextEncoder]:
+    """Read and encode the tasks of a configuration."""
     encoder = TextEncoder(
         tokenizer_location(config.backbone),
         config.backbone.max_length,
@@ -84,13 +87,19 @@ def _build(
     )
     with Console(stderr=True).status("reading") as status:
         tasks, _ = build_tasks(config, encoder, lambda name: status.update(f"reading {name}"))
-    return config, tasks, encoder
+    return tasks, encoder
 
 
 def _show(arguments: argparse.Namespace) -> None:
     """Print what a task is and what became of its rows."""
-    overrides = [f"task=[{arguments.task}]", *arguments.overrides]
-    _, (task,), _ = _build(overrides, arguments.config_dir)
+    overrides = [override("task", [arguments.task]), *arguments.overrides]
+    config = _composed(overrides, arguments.config_dir)
+    names = list(config.task)
+    require(
+        names == [arguments.task],
+        f"show is for one task, {arguments.task!r}; its YAML and the overrides give {names}",
+    )
+    (task,), _ = _read(config)
     spec = task.spec
     print(f"{spec.title}: {spec.kind}, judged by {spec.metric}. {spec.source}")
     print("\n".join(account_lines(task)))
@@ -98,7 +107,8 @@ def _show(arguments: argparse.Namespace) -> None:
 
 def _prepare(arguments: argparse.Namespace) -> None:
     """Fetch and encode, so that a run needs no network."""
-    config, tasks, encoder = _build(arguments.overrides, arguments.config_dir)
+    config = _composed(arguments.overrides, arguments.config_dir)
+    tasks, encoder = _read(config)
     rows = sum(len(split) for task in tasks for split in task.splits.values())
     print(
         f"{config.stream_name}: {count(len(tasks), 'task')}, {rows:,} rows, "

@@ -18,7 +18,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError
 
 from stream.config.backbone import BackboneConfig
-from stream.config.literal import literal
+from stream.config.interpolation import escaped
 from stream.config.run import RunConfig
 from stream.errors import UserError, require, unknown
 
@@ -74,7 +74,7 @@ def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:
         schema = OmegaConf.structured(RunConfig)
         for group, chosen in groups.items():
             schema[group] = OmegaConf.structured(chosen)
-        merged = OmegaConf.merge(schema, literal(values))
+        merged = OmegaConf.merge(schema, escaped(values))
     return to_objects(cast("DictConfig", merged))
 
 

@@ -6,7 +6,7 @@ or if asked, the encoder is written too, as a folder that transformers loads by 
 ``task.safetensors`` holds the head alone. `stream.run.predict` serves such a folder.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -61,8 +61,8 @@ def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) 
     plain = _is_plain(learner, task)
     require(
         plain or not with_encoder,
-        f"learner {learner.name} puts modules into the encoder that transformers does not have; "
-        "export without --with-encoder",
+        f"learner {learner.name} serves {task!r} with more than an encoder of transformers "
+        "and a head; export without --with-encoder",
     )
     whole = with_encoder or (plain and _is_all_changed(learner, own))
     head = {n: t for n, t in own.items() if not n.startswith("encoder.")}
@@ -70,9 +70,10 @@ def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) 
     tensors = {exported_name(n, task): t.detach().cpu().contiguous() for n, t in written.items()}
     data = save(tensors)
     with understood(run):
-        known = _facts(served, served.task(task), written)
+        known = _facts(served, served.task(task))
     facts = {
         **known,
+        "encoder": None if whole else encoder_digest(learner, task, written),
         "tensors": {name: list(tensor.shape) for name, tensor in tensors.items()},
         "sha256": sha256(data).hexdigest(),
     }
@@ -138,7 +139,7 @@ def _write_encoder(served: Run, task: Task, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _facts(served: Run, task: Task, written: Collection[str]) -> dict[str, Any]:
+def _facts(served: Run, task: Task) -> dict[str, Any]:
     """Return what there is to know about a task, without paths and settings of this machine."""
     record, config, spec = served.record, served.config, task.spec
     score = record.score_matrix.last(task.name).score
@@ -160,7 +161,6 @@ def _facts(served: Run, task: Task, written: Collection[str]) -> dict[str, Any]:
         "score_range": spec.score_range,
         "learner": config.learner.name,
         "backbone": asdict(config.backbone),
-        "encoder": encoder_digest(served.learner, task.name, written),
         "score": {"metric": spec.metric, "split": record.split, "value": score},
         "trained_on": record.source,
         "source": GeneratedData().source,
