@@ -27,7 +27,7 @@ TEXTS = st.lists(st.sampled_from([*NASTY, "\u2028", " ", "a", "\\", "'", '"', ":
 TEXTS = TEXTS.map("".join)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(texts=st.lists(TEXTS, min_size=3, max_size=5, unique=True))
 def test_what_is_written_is_read_back(texts: list[str]) -> None:
     scalars = [text.replace("???", "??") for text in texts]

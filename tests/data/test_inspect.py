@@ -92,7 +92,7 @@ def test_numbers_are_scores_or_classes(tmp_path: Path, name, values, wanted, tar
     assert kept == sum(value not in (None, "n/a") for value in values)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     names=st.lists(
         TEXTS.filter(lambda name: name.strip() != "???"),
