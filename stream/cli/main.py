@@ -28,7 +28,7 @@ COMMANDS = {
     "run": Command("stream.cli.run", "learn a stream of tasks; with -m, many runs (Hydra)"),
     "tasks": Command("stream.cli.tasks", "show a task, prepare a stream, inspect a file"),
     "predict": Command("stream.cli.predict", "answer texts with what a run has learned"),
-    "export": Command("stream.cli.export", "write one learned task as two files that stand alone"),
+    "export": Command("stream.cli.export", "write one learned task as files that stand alone"),
     "compare": Command("analysis.commands", "one table of runs, over seeds"),
     "figures": Command("analysis.commands", "figures of each run, and of several together"),
     "report": Command("analysis.commands", "one HTML file about all runs"),

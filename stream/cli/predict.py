@@ -1,15 +1,21 @@
 """``task-stream predict RUN --task sst2 < texts``: answers from any learned task of a run.
 
-One text per line, the two texts of a pair separated by a tab.
+One text per line, the two texts of a pair separated by a tab; one answer per line, of blank lines
+too.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stream.errors import UserError
+from stream.formatting import count
 from stream.run.predict import Prediction, Service, Text
+
+SHOWN = 5
 
 
 def add_commands(commands: Any) -> None:
@@ -20,24 +26,69 @@ def add_commands(commands: Any) -> None:
     command.add_argument("--json", action="store_true", help="print JSON, probabilities included")
     command.add_argument("--device", default="auto", help="cpu, cuda or auto")
     command.add_argument("--encoder", type=Path, help="the folder of an exported task's encoder")
+    command.add_argument("--encoding", default="utf-8", help="of the texts, such as cp1252")
     command.set_defaults(execute=_predict)
 
 
 def _predict(given: argparse.Namespace) -> None:
     """Read texts from standard input, print one answer per line."""
-    texts = _read_texts(sys.stdin.read())
     service = Service(given.run, given.device, given.encoder)
+    num_texts = service.num_texts(given.task)
+    lines = lines_of(decoded(sys.stdin.buffer.read(), given.encoding))
+    texts = [_text(line, num_texts) for line in lines]
+    blank = [number for number, line in enumerate(lines, 1) if not line.strip()]
     for answer in service.predict(given.task, texts):
         print(_as_json(answer) if given.json else as_text(answer))
+    if blank:
+        print(f"{_listed(blank)}: blank, answered as an empty text", file=sys.stderr)
 
 
-def _read_texts(text: str) -> list[Text]:
-    """Return the rows of standard input; a tab makes a pair."""
-    rows: list[Text] = []
-    for line in text.splitlines():
-        first, tab, second = line.partition("\t")
-        rows.append((first, second) if tab else line)
-    return rows
+def decoded(raw: bytes, encoding: str) -> str:
+    """Return text without a byte order mark.
+
+    Raises:
+        UserError: an unknown encoding, or bytes that are not valid in it; names line and byte.
+    """
+    try:
+        "".encode(encoding)  # LookupError for codecs that are not of text, such as base64
+        return raw.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
+        byte = raw[error.start : error.start + 1].hex()
+        raise UserError(
+            f"standard input: line {line}: byte 0x{byte} is not {encoding}; say which encoding the "
+            "texts have, such as --encoding cp1252"
+        ) from error
+    except (LookupError, ValueError) as error:
+        raise UserError(
+            f"--encoding {encoding} is no encoding of text that Python knows"
+        ) from error
+
+
+def lines_of(text: str) -> list[str]:
+    r"""Return the lines; ``\n`` and ``\r\n`` end one, and nothing else does.
+
+    >>> lines_of("a\x0cb\r\n\nc")
+    ['a\x0cb', '', 'c']
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _text(line: str, num_texts: int) -> Text:
+    """Return the row of one line: a tab separates two texts, a blank line holds empty ones."""
+    if not line.strip():
+        return "" if num_texts == 1 else ("", "")
+    texts = line.split("\t")
+    return line if len(texts) == 1 else tuple(texts)
+
+
+def _listed(lines: Sequence[int]) -> str:
+    """Return the numbers of the first lines."""
+    shown = ", ".join(map(str, lines[:SHOWN])) + (", ..." if len(lines) > SHOWN else "")
+    return f"{count(len(lines), 'line')} ({shown})"
 
 
 def _as_json(answer: Prediction) -> str:

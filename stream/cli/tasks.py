@@ -1,24 +1,38 @@
 """``task-stream tasks show|prepare|inspect``: tasks before a run."""
 
 import argparse
+import shlex
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from stream.config.compose import searched_too
-from stream.config.paths import cache_folder, tokenizer_location
-from stream.config.run import NAME, RunConfig
+from stream.config.compose import override, searched_too
+from stream.config.paths import cache_folder, conf_folder, tokenizer_location
+from stream.config.run import RunConfig
 from stream.config.task import DialectSpec
+from stream.config.task_yaml import LONGEST_NAME, is_task_name, proposed_name
 from stream.data.build import build_tasks
-from stream.data.inspect_file import inspect_file
+from stream.data.inspecting.inspection import Inspection, Wanted, inspect_file, split_path
+from stream.data.inspecting.labels import TARGETS
+from stream.data.inspecting.report import report
 from stream.data.prepare.account_lines import account_lines
+from stream.data.sources.files import JSON, PARQUET, TEXT
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
-from stream.errors import require
+from stream.errors import UserError, require
 from stream.formatting import count
 from stream.run.settings import compose_settings
+
+SUFFIXES = (*PARQUET, *JSON, *TEXT, ".gz", ".zip", ".bz2", ".zst", ".xz")
+DIALECT_HELP = {
+    "encoding": "such as cp1252, if the detected one is wrong",
+    "delimiter": "one character, if the detected one is wrong",
+    "quoting": "whether quote characters enclose fields; otherwise they are text",
+    "header": "whether the first line names the columns; otherwise it is a row",
+}
 
 
 def add_commands(commands: Any) -> None:
@@ -34,25 +48,37 @@ def add_commands(commands: Any) -> None:
     prepare.add_argument("overrides", nargs="*", help="such as data=hub stream=glue9")
     prepare.add_argument("--config-dir", type=Path, help="a folder with more tasks, in task/")
     prepare.set_defaults(execute=_prepare)
-    look = parts.add_parser("inspect", help="look at a file and write a task YAML for it")
+    _add_inspect(parts.add_parser("inspect", help="look at a file and write a task YAML for it"))
+
+
+def _add_inspect(look: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``inspect``; each part of a dialect has an option of its name."""
     look.add_argument("files", nargs="+", type=Path, metavar="FILE")
     look.add_argument("--name", help="the task's name (default: the file's)")
     look.add_argument("--text", action="append", default=[], help="a text column (twice for pairs)")
     look.add_argument("--label", help="the label column")
-    look.add_argument("--encoding", help="such as cp1252, if the detected one is wrong")
-    look.add_argument("--delimiter", help="one character, if the detected one is wrong")
-    look.add_argument("--no-header", action="store_true", help="the first line is a row")
+    look.add_argument("--target", choices=TARGETS, help="whether labels are classes or scores")
+    for field in fields(DialectSpec):
+        help_ = DIALECT_HELP.get(field.name, f"dialect.{field.name} of the task's YAML")
+        kind: Any = {"action": argparse.BooleanOptionalAction}
+        if "bool" not in str(field.type):
+            kind = {"type": int if "int" in str(field.type) else str}
+        name = field.name.replace("_", "-")
+        look.add_argument(f"--{name}", dest=field.name, default=None, help=help_, **kind)
     look.add_argument(
         "--out", type=Path, default=Path("my-tasks"), help="where task/NAME.yaml goes"
     )
     look.set_defaults(execute=_inspect)
 
 
-def _build(
-    overrides: Sequence[str], extra: Path | None
-) -> tuple[RunConfig, list[Task], TextEncoder]:
-    """Compose a configuration, then read and encode its tasks."""
+def _composed(overrides: Sequence[str], extra: Path | None) -> RunConfig:
+    """Compose a configuration; ``extra`` is one more folder of YAML files."""
     config, _ = compose_settings([*overrides, *([] if extra is None else [searched_too(extra)])])
+    return config
+
+
+def _read(config: RunConfig) -> tuple[list[Task], TextEncoder]:
+    """Read and encode the tasks of a configuration."""
     encoder = TextEncoder(
         tokenizer_location(config.backbone),
         config.backbone.max_length,
@@ -61,13 +87,19 @@ def _build(
     )
     with Console(stderr=True).status("reading") as status:
         tasks, _ = build_tasks(config, encoder, lambda name: status.update(f"reading {name}"))
-    return config, tasks, encoder
+    return tasks, encoder
 
 
 def _show(arguments: argparse.Namespace) -> None:
     """Print what a task is and what became of its rows."""
-    overrides = [f"task=[{arguments.task}]", *arguments.overrides]
-    _, (task,), _ = _build(overrides, arguments.config_dir)
+    overrides = [override("task", [arguments.task]), *arguments.overrides]
+    config = _composed(overrides, arguments.config_dir)
+    names = list(config.task)
+    require(
+        names == [arguments.task],
+        f"show is for one task, {arguments.task!r}; its YAML and the overrides give {names}",
+    )
+    (task,), _ = _read(config)
     spec = task.spec
     print(f"{spec.title}: {spec.kind}, judged by {spec.metric}. {spec.source}")
     print("\n".join(account_lines(task)))
@@ -75,7 +107,8 @@ def _show(arguments: argparse.Namespace) -> None:
 
 def _prepare(arguments: argparse.Namespace) -> None:
     """Fetch and encode, so that a run needs no network."""
-    config, tasks, encoder = _build(arguments.overrides, arguments.config_dir)
+    config = _composed(arguments.overrides, arguments.config_dir)
+    tasks, encoder = _read(config)
     rows = sum(len(split) for task in tasks for split in task.splits.values())
     print(
         f"{config.stream_name}: {count(len(tasks), 'task')}, {rows:,} rows, "
@@ -84,30 +117,67 @@ def _prepare(arguments: argparse.Namespace) -> None:
 
 
 def _inspect(arguments: argparse.Namespace) -> None:
-    """Report on files, and write a task YAML for each."""
+    """Report on files, and write a task YAML for each; none is written if one cannot be."""
     require(
         arguments.name is None or len(arguments.files) == 1,
         "--name names one file's task; got more",
     )
-    dialect = DialectSpec(
-        encoding=arguments.encoding,
-        delimiter=arguments.delimiter,
-        header=False if arguments.no_header else None,
-    )
-    names = []
-    for path in arguments.files:
-        found = inspect_file(path, dialect, tuple(arguments.text), arguments.label)
-        print("\n".join(found.lines()))
-        name = arguments.name or path.name.split(".")[0].replace(" ", "_")
-        is_name = NAME.fullmatch(name) is not None
-        require(is_name, f"{name!r} is no task name; choose one with --name")
-        target = arguments.out / "task" / f"{name}.yaml"
-        require(not target.exists(), f"{target} exists already; remove it or choose another --name")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(found.task_yaml(name), encoding="utf-8")
-        print(f"written: {target}")
-        names.append(name)
+    names = _task_names(arguments)
+    dialect = DialectSpec(**{f.name: getattr(arguments, f.name) for f in fields(DialectSpec)})
+    wanted = Wanted(tuple(arguments.text), arguments.label, arguments.target, dialect)
+    inspected: dict[str, Inspection] = {}
+    for name, path in zip(names, arguments.files, strict=True):
+        inspected[name] = inspect_file(path, name, wanted)
+        print("\n".join(report(inspected[name])))
+    folder = arguments.out / "task"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, found in inspected.items():
+        target = folder / f"{name}.yaml"
+        target.write_text(found.yaml, encoding="utf-8")
+        print(f"written: {shlex.quote(str(target))}")
     print(
-        f"run it: task-stream run --config-dir {arguments.out} 'task=[{','.join(names)}]' "
-        "data=files data.root=."
+        f"run it: task-stream run --config-dir {shlex.quote(str(arguments.out))} "
+        f"'task=[{','.join(names)}]' data=files data.root=."
     )
+
+
+def _task_names(arguments: argparse.Namespace) -> list[str]:
+    """Return the names of the files' tasks: the one that was given, or those of the files.
+
+    Raises:
+        UserError: a name that a task cannot have, or that another task has.
+    """
+    is_folder = arguments.out.is_dir() or not arguments.out.exists()
+    require(is_folder, f"--out {arguments.out} is a file; name a folder")
+    built_in = {path.stem for path in (conf_folder() / "task").glob("*.yaml")}
+    written = {path.stem for path in (arguments.out / "task").glob("*.yaml")}
+    names: list[str] = []
+    for path in arguments.files:
+        name = proposed_name(_stem(path)) if arguments.name is None else arguments.name
+        taken = built_in | written | set(names)
+        free = proposed_name(name, taken)
+        require(
+            is_task_name(name),
+            f"{name!r} is no task name: at most {LONGEST_NAME} letters, digits, '_' and '-', and "
+            f"nothing that YAML reads as a number, truth value or null; say --name {free}",
+        )
+        if name in built_in:
+            raise UserError(
+                f"{name!r} is a task of the program, which would run in the place of {path}; say "
+                f"--name {free}"
+            )
+        require(
+            name not in names, f"two files give a task {name!r}; inspect one, with --name {free}"
+        )
+        file = arguments.out / "task" / f"{name}.yaml"
+        require(not file.exists(), f"{file} exists already; remove it or say --name {free}")
+        names.append(name)
+    return names
+
+
+def _stem(path: Path) -> str:
+    """Return a file's name without the suffixes of its format and its packing."""
+    name = Path(split_path(path)[1]).name
+    while Path(name).suffix.lower() in SUFFIXES:
+        name = Path(name).stem
+    return name

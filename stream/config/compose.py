@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from stream.config.complaints import complaints
 from stream.config.composition import SEARCHED, Composition, to_objects
+from stream.config.interpolation import escaped
 from stream.config.run import RunConfig
 from stream.errors import UserError, require
 
@@ -38,7 +39,7 @@ def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:
         schema = OmegaConf.structured(RunConfig)
         for group, chosen in groups.items():
             schema[group] = OmegaConf.structured(chosen)
-        merged = OmegaConf.merge(schema, dict(values))
+        merged = OmegaConf.merge(schema, escaped(values))
     return to_objects(cast("DictConfig", merged))
 
 

@@ -1,55 +1,53 @@
-"""One task of a run as two files that stand alone.
+"""One task of a run as files that stand alone: docs/export.md.
 
-``task.safetensors`` holds what the task owns (adapters, LayerNorms, head), ``task.json`` what it
-is and which encoder it belongs to: docs/export.md. `stream.run.predict` serves such a folder.
+``task.safetensors`` holds what learning changed for the task (adapters, LayerNorms, head),
+``task.json`` what it is and which encoder it belongs to. Where learning changed the whole encoder,
+or if asked, the encoder is written too, as a folder that transformers loads by itself; then
+``task.safetensors`` holds the head alone. `stream.run.predict` serves such a folder.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import save
 
 from stream.atomic_io import write_atomic, write_json
 from stream.config.data import GeneratedData
+from stream.config.paths import tokenizer_location
 from stream.data.task import Task
-from stream.errors import UserError, first_line, require, understood, unknown
-from stream.fingerprint import Fingerprinter
-from stream.learners import LEARNERS
+from stream.errors import require, understood, unknown
 from stream.learners.base import Learner
+from stream.run.exported import (
+    ENCODER,
+    FACTS,
+    FORMAT,
+    SCHEMA,
+    TENSORS,
+    WEIGHTS,
+    encoder_digest,
+    exported_name,
+    is_shared,
+)
 from stream.run.load import serve_run
 from stream.run.run import Run
-from stream.run.settings import recorded_config
-from stream.run.setup import build_run
-
-FACTS, TENSORS = "task.json", "task.safetensors"
-FORMAT = "task-stream task"
-SCHEMA = 1
 
 
-@dataclass(frozen=True)
-class Exported:
-    """What an export holds: the facts of ``task.json``, and tensors by their exported names."""
-
-    facts: dict[str, Any]
-    tensors: dict[str, torch.Tensor]
-
-
-def exported_name(name: str, task: str) -> str:
-    """Return a tensor's name outside: its path in the encoder of transformers, or ``head.…``."""
-    return name.removeprefix("encoder.body.").replace(f"heads.{task}.", "head.", 1)
-
-
-def export_task(run: Path, task: str, out: Path) -> dict[str, Any]:
+def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) -> dict[str, Any]:
     """Write one learned task of a run into the new folder ``out``; return its facts.
 
+    Args:
+        run: the run folder.
+        task: the task's name.
+        out: the new folder.
+        with_encoder: write the encoder too, whether learning changed all of it or not.
+
     Raises:
-        UserError: no such run or task, a learner whose tasks own too little, or a folder in use.
+        UserError: no such run or task, a task that other tasks' modules serve too, an encoder that
+            transformers alone cannot compute, or a folder in use.
         OSError: the folder cannot be written.
     """
     served = serve_run(run, "cpu")
@@ -57,31 +55,88 @@ def export_task(run: Path, task: str, out: Path) -> dict[str, Any]:
     if task not in learned:
         raise unknown("learned task", task, learned)
     learner = served.learner
-    require(
-        learner.tags.parameter_isolation,
-        f"learner {learner.name} serves {task!r} with weights that later tasks change too; only "
-        "learners whose tasks own what they change can hand one over",
-    )
-    require(
-        not learner.tags.reads_past_tasks,
-        f"learner {learner.name} serves {task!r} with what earlier tasks left too; it cannot be "
-        "handed over alone",
-    )
+    _require_alone(learner, task)
     require(not out.exists(), f"{out} exists; choose another --out")
-    owned = learner.task_state(task)
-    tensors = {exported_name(n, task): t.detach().cpu().contiguous() for n, t in owned.items()}
+    own = _changed(learner, task)
+    plain = _is_plain(learner, task)
+    require(
+        plain or not with_encoder,
+        f"learner {learner.name} serves {task!r} with more than an encoder of transformers "
+        "and a head; export without --with-encoder",
+    )
+    whole = with_encoder or (plain and _is_all_changed(learner, own))
+    head = {n: t for n, t in own.items() if not n.startswith("encoder.")}
+    written = head if whole else own
+    tensors = {exported_name(n, task): t.detach().cpu().contiguous() for n, t in written.items()}
     data = save(tensors)
     with understood(run):
         known = _facts(served, served.task(task))
     facts = {
         **known,
+        "encoder": None if whole else encoder_digest(learner, task, written),
         "tensors": {name: list(tensor.shape) for name, tensor in tensors.items()},
         "sha256": sha256(data).hexdigest(),
     }
     out.mkdir(parents=True)
+    if whole:
+        _write_encoder(served, served.task(task), out / ENCODER)
+        facts["encoder_sha256"] = sha256((out / ENCODER / WEIGHTS).read_bytes()).hexdigest()
     write_atomic(out / TENSORS, data)
     write_json(out / FACTS, facts)
     return facts
+
+
+def _require_alone(learner: Learner, task: str) -> None:
+    """Raise UserError if modules of other tasks serve the task too."""
+    require(
+        not learner.tags.reads_past_tasks,
+        f"learner {learner.name} serves {task!r} with what earlier tasks left too; it cannot be "
+        "handed over alone",
+    )
+    others = [name for name in learner.sources(task).names if name != task]
+    require(
+        not others,
+        f"learner {learner.name} serves {task!r} with modules of {', '.join(others)}; it cannot "
+        "be handed over alone",
+    )
+
+
+def _changed(learner: Learner, task: str) -> dict[str, torch.Tensor]:
+    """Return what learning changed of all that serves a task: its own, and what tasks share."""
+    own = learner.task_state(task)
+    shared = {
+        name: tensor
+        for name, tensor in learner.served_state(task).items()
+        if name not in own and is_shared(learner, name)
+    }
+    return {**own, **shared}
+
+
+def _is_plain(learner: Learner, task: str) -> bool:
+    """Return whether the encoder that came, with other weights, and a head serve the task."""
+    if not learner.tags.uses_encoder or learner.overrides("predict"):
+        return False
+    encoder = learner.model.encoder
+    names = {name for name, _ in encoder.named_parameters()}
+    return names == encoder.pretrained and not learner.task_tensors.get(task)
+
+
+def _is_all_changed(learner: Learner, changed: Mapping[str, torch.Tensor]) -> bool:
+    """Return whether nothing that a prediction reads of the encoder is as it came."""
+    return all(f"encoder.{name}" in changed for name in learner.read_parameters)
+
+
+def _write_encoder(served: Run, task: Task, folder: Path) -> None:
+    """Write the encoder that serves a task, and its tokenizer, as transformers saves them."""
+    from transformers import AutoTokenizer
+
+    body: Any = served.learner.model.encoder.body
+    with served.learner.serving(task):
+        body.save_pretrained(folder)
+    backbone = served.config.backbone
+    location = tokenizer_location(backbone)
+    tokenizer: Any = AutoTokenizer.from_pretrained(location, revision=backbone.revision)
+    tokenizer.save_pretrained(folder)
 
 
 def _facts(served: Run, task: Task) -> dict[str, Any]:
@@ -106,84 +161,9 @@ def _facts(served: Run, task: Task) -> dict[str, Any]:
         "score_range": spec.score_range,
         "learner": config.learner.name,
         "backbone": asdict(config.backbone),
-        "encoder": _encoder_digest(served.learner, task.name),
         "score": {"metric": spec.metric, "split": record.split, "value": score},
         "trained_on": record.source,
         "source": GeneratedData().source,
         "versions": record.versions,
         "config": {**record.config, **own},
     }
-
-
-def _encoder_digest(learner: Learner, task: str) -> str:
-    """Return a digest of the encoder's weights that serve the task and are not its own."""
-    owned = learner.task_state(task)
-    state = learner.served_state(task)
-    shared = {n: t for n, t in state.items() if n.startswith("encoder.") and n not in owned}
-    return Fingerprinter().of(shared)
-
-
-def read_export(folder: Path) -> Exported:
-    """Read an export and check it.
-
-    Raises:
-        UserError: missing files, another format, or tensors that are not those of its facts.
-    """
-    try:
-        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        data = (folder / TENSORS).read_bytes()
-    except (OSError, ValueError) as error:
-        raise UserError(f"no exported task at {folder}: {first_line(error)}") from error
-    with understood(folder / FACTS):
-        known = (facts["format"], facts["schema"]) == (FORMAT, SCHEMA)
-        known = known and facts["learner"] in LEARNERS and facts["task"] in facts["config"]["task"]
-    require(known, f"{folder / FACTS} is no exported task of schema {SCHEMA}")
-    same = sha256(data).hexdigest() == facts.get("sha256")
-    require(same, f"{folder / TENSORS} is not the file that {FACTS} was written for")
-    try:
-        return Exported(facts, load(data))
-    except SafetensorError as error:
-        raise UserError(f"{folder / TENSORS}: {first_line(error)}") from error
-
-
-def serve_export(folder: Path, device: str = "auto", encoder: Path | None = None) -> Run:
-    """Load an exported task and its encoder.
-
-    Args:
-        folder: what `export_task` wrote.
-        device: where to serve it.
-        encoder: the encoder's folder on this machine, where it is not found by itself.
-
-    Raises:
-        UserError: a broken export, or an encoder with other weights than the task was learned on.
-    """
-    exported = read_export(folder)
-    facts = exported.facts
-    config = recorded_config(facts["config"], facts["learner"], facts["source"])
-    expected = str(facts.get("encoder"))
-    backbone = config.backbone
-    if encoder is not None:
-        backbone = replace(backbone, origin="folder", location=str(encoder))
-    config = replace(config, device=device, backbone=backbone)
-    task = Task(facts["task"], config.task[facts["task"]], {}, {})
-    run = build_run(config, folder, tasks=[task])
-    _adopt(run.learner, task, exported.tensors)
-    found = _encoder_digest(run.learner, task.name)
-    require(
-        found == expected,
-        f"the encoder {backbone.name!r} here is not the one that {task.name!r} was learned on: "
-        f"its weights have digest {found[:12]}, expected {expected[:12]}",
-    )
-    return run
-
-
-def _adopt(learner: Learner, task: Task, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Give the learner a task's tensors under its own names for them."""
-    names = [f"encoder.{name}" for name, _ in learner.model.encoder.named_parameters()]
-    names += [f"heads.{task.name}.{part}" for part in ("weight", "bias")]
-    inside = {exported_name(name, task.name): name for name in names}
-    try:
-        named = {inside.get(n, n): tensor for n, tensor in tensors.items()}
-        learner.load_task_state(task, named, serve_only=True)
-    except (KeyError, ValueError) as error:
-        raise UserError(f"the export does not fit its learner: {first_line(error)}") from error

@@ -11,13 +11,13 @@ import numpy as np
 from scipy.special import softmax
 
 from stream.data.task import Task
-from stream.errors import require, unknown
+from stream.errors import UserError, require, unknown
 from stream.evaluation.evaluate import logits_of
-from stream.run.export import FACTS, serve_export
+from stream.run.exported import FACTS, serve_export
 from stream.run.load import serve_run
 
 SPLIT = "served"
-Text = str | tuple[str, str]
+Text = str | tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -68,19 +68,22 @@ class Service:
         """
         return self._logits(self._encoded(task, texts))
 
-    def _encoded(self, task: str, texts: Sequence[Text]) -> Task:
-        """Return a task with the texts as its rows."""
+    def num_texts(self, task: str) -> int:
+        """Return how many texts a row of a task has: 1, or 2 of a pair or a question.
+
+        Raises:
+            UserError: a task that was not learned.
+        """
         if task not in self.tasks:
             raise unknown("learned task", task, self.tasks)
+        return 1 if self.tasks[task].spec.kind == "single" else 2
+
+    def _encoded(self, task: str, texts: Sequence[Text]) -> Task:
+        """Return a task with the texts as its rows."""
+        wanted = self.num_texts(task)
+        require(not isinstance(texts, str), "texts must be a list of texts, got one text")
         require(len(texts) > 0, f"no text to predict {task!r} for")
-        wanted = 1 if self.tasks[task].spec.kind == "single" else 2
-        rows = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
-        odd = next((number for number, row in enumerate(rows, 1) if len(row) != wanted), None)
-        require(
-            odd is None,
-            f"text {odd}: task {task!r} takes {wanted} text(s) a row"
-            + (", apart by a tab" if wanted == 2 else ""),
-        )
+        rows = [_row(task, number, text, wanted) for number, text in enumerate(texts, 1)]
         split = self._run.text_encoder.encode_now(rows, spans=self.tasks[task].is_span)
         return replace(self.tasks[task], splits={SPLIT: split})
 
@@ -107,3 +110,29 @@ class Service:
             by_label = dict(zip(labels, row, strict=True))
             answers.append(Prediction(max(by_label, key=by_label.__getitem__), by_label, None))
         return answers
+
+
+def _row(task: str, number: int, given: Text, wanted: int) -> tuple[str, ...]:
+    """Return the texts of one row.
+
+    Args:
+        task: the task's name, for messages.
+        number: the row's number, from 1, for messages.
+        given: its text or texts.
+        wanted: how many texts a row has.
+
+    Raises:
+        UserError: another number of texts, or something that is no text.
+    """
+    row = tuple(given) if isinstance(given, list | tuple) else (given,)
+    what = "1 text" if wanted == 1 else "2 texts, apart by a tab (from Python, a tuple of both)"
+    require(
+        len(row) == wanted and all(isinstance(text, str) for text in row),
+        f"text {number}: a row of task {task!r} is {what}; got {str(given)[:60]!r}",
+    )
+    for text in row:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UserError(f"text {number}: half a surrogate pair, no text: {error}") from error
+    return row

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,7 @@ def test_from_a_file_to_a_stream_in_three_commands(reviews: Path, tmp_path: Path
     report = call("stream.tasks", "inspect", "reviews.csv")
     assert "cp1252" in report
     assert "semicolon" in report
-    assert "1 rows have nothing in 'verdict'" in report
+    assert "1 row with nothing in 'verdict'" in report
     files = ["data=files", "data.root=."]
     shown = call("stream.tasks", "show", "reviews", *files, "--config-dir", "my-tasks")
     assert "1 no_text (line 202)" in shown
@@ -75,8 +77,19 @@ def test_inspect_writes_a_task_that_says_what_it_found(
     [
         (["inspect", "no.csv"], "no.csv"),
         (["show", "sst3"], "Did you mean 'sst2'"),
+        (["show", "cola,sst2"], "unknown task 'cola,sst2'"),
+        (["show", "2024"], "unknown task '2024'"),
+        (["show", "cola", "task=[sst2]"], "one task, 'cola'"),
+        (["show", "cola", "--config-dir", "no such folder"], "no such folder"),
         (["show", "sst2", "data=files", "data.root=/no/such"], "is not a folder"),
         (["inspect", "a.csv", "b.csv", "--name", "x"], "one file's task"),
+        (["inspect", "sst2.csv"], "would run in the place of sst2.csv; say --name sst2_2"),
+        (["inspect", "a.csv", "--name", "2024"], "say --name task_2024"),
+        (["inspect", "a.csv", "--name", "my file"], "say --name my_file"),
+        (
+            ["inspect", "one/a.csv", "two/a.csv"],
+            "two files give a task 'a'; inspect one, with --name a_2",
+        ),
     ],
 )
 def test_mistakes_are_one_line(
@@ -90,7 +103,44 @@ def test_mistakes_are_one_line(
 
 def test_wrong_columns_are_named(reviews: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tasks", "inspect", str(reviews), "--label", "verdikt"]) == 2
-    assert "no column 'verdikt'; it has ['id', 'review', 'verdict']" in capsys.readouterr().err
+    assert "Did you mean 'verdict'? Valid: id, review, verdict" in capsys.readouterr().err
+
+
+def test_what_inspect_prints_and_writes_is_what_show_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder for a shell to trip over, a number for a name, a dialect that was given."""
+    monkeypatch.chdir(tmp_path)
+    labels = ["a${x}", "???", "s\u00f3w"]
+    rows = [f"the lamp {i} \u0142;{labels[i % 3]};{'' if i % 9 else i}" for i in range(60)]
+    Path("2024.csv").write_text("\n".join([*rows, "  ;???;x"]), encoding="cp1250")
+    out = "my o'ut $HOME"
+    given = ["--encoding", "cp1250", "--delimiter", "semicolon", "--no-header", "--out", out]
+    assert main(["tasks", "inspect", "2024.csv", *given]) == 0
+    printed = capsys.readouterr().out
+    assert "a run keeps 60 of 61 rows; dropped: 1 no_text (line 61)" in printed
+    command = shlex.split(printed.splitlines()[-1].removeprefix("run it: "))
+    assert command[:5] == ["task-stream", "run", "--config-dir", out, "task=[task_2024]"]
+    assert main(["tasks", "show", "task_2024", *command[5:], "--config-dir", command[3]]) == 0
+    shown = capsys.readouterr().out
+    kept = [int(n) for n in re.findall(r"(\d+) read = \d+ kept", shown)]
+    assert sum(kept) == 61
+    assert "1 no_text (line 61)" in shown
+    assert "cp1250, semicolon" in shown
+    assert all(repr(label) in shown for label in labels)
+
+
+def test_nothing_is_written_if_one_file_cannot_be_read(
+    reviews: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.csv").touch()
+    out = tmp_path / "t"
+    assert (
+        main(["tasks", "inspect", str(reviews), str(tmp_path / "empty.csv"), "--out", str(out)])
+        == 2
+    )
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not out.exists()
 
 
 def test_prepare_encodes_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from stream.api import run_stream
 from stream.cli.main import main
 from stream.errors import UserError
-from stream.run.export import export_task, serve_export
+from stream.run.export import export_task
+from stream.run.exported import serve_export
 from stream.run.predict import Service
 from tests.run.program import ROOT, Started, run, run_module
 
@@ -24,6 +28,7 @@ pytestmark = pytest.mark.slow
 
 TASK = "crowdflower_airline"
 TEXTS = ["the first text", "another one that is longer than the first", "third"]
+FILES = ["task.json", "task.safetensors"]
 ADAPTERS = sys.executable if importlib.util.find_spec("adapters") else os.getenv("ADAPTERS_PYTHON")
 
 
@@ -96,15 +101,6 @@ def test_a_prompt_alone_serves_the_logits_of_the_run(tmp_path: Path) -> None:
     export_task(run_folder, TASK, out)
     expected = Service(run_folder, "cpu").logits(TASK, TEXTS)
     assert Service(out, "cpu").logits(TASK, TEXTS).tobytes() == expected.tobytes()
-
-
-def test_what_later_tasks_change_too_cannot_be_handed_over(tmp_path: Path) -> None:
-    """All pairs of O-LoRA serve every task."""
-    run_folder = tmp_path / "run"
-    given = ("learner=olora", f"task=[{TASK}]", f"hydra.run.dir={run_folder}")
-    assert run(tmp_path, *given)[0] == 0
-    with pytest.raises(UserError, match="olora serves"):
-        export_task(run_folder, TASK, tmp_path / "exported")
 
 
 def test_the_code_in_the_docs_serves_the_same(
@@ -191,17 +187,80 @@ def test_mistakes_are_one_line(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Runs of two tasks by their learners, made in this process, each once."""
+    folder = tmp_path_factory.mktemp("learned")
+
+    @cache
+    def run_of(learner: str, *settings: str) -> Path:
+        """Make a run."""
+        short = ["data.train=16", "data.validation=4", "data.test=8", "training.epochs=1"]
+        chosen = [f"learner={learner}", *short, "training.min_steps=2", *settings]
+        out = folder / "-".join([learner, *settings])
+        fixed = {"backbone": "tiny", "device": "cpu", "tracking": "none", "quiet": True}
+        run_stream(folder=out, task=["cola", "sst2"], overrides=chosen, **fixed)
+        return out
+
+    return run_of
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings"),
+    [("lt_sft", ()), ("ewc", ("learner.part=adapter",))],
+)
+def test_only_what_learning_changed_is_written(
+    learned: Callable[..., Path], tmp_path: Path, learner: str, settings: tuple[str, ...]
+) -> None:
+    """Of sparse differences, and of adapters that tasks share."""
+    run_folder = learned(learner, *settings)
+    export_task(run_folder, "cola", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
+    if settings:
+        with pytest.raises(UserError, match="more than an encoder of transformers and a head"):
+            export_task(run_folder, "cola", tmp_path / "other", with_encoder=True)
+    served, exported = (Service(folder, "cpu") for folder in (run_folder, tmp_path / "out"))
+    expected = served.logits("cola", TEXTS)
+    assert exported.logits("cola", TEXTS).tobytes() == expected.tobytes()
+    assert (tmp_path / "out" / "task.safetensors").stat().st_size < 1_000_000  # the encoder: 4 MB
+
+
+@pytest.mark.parametrize(("learner", "asked"), [("finetune", False), ("lt_sft", True)])
+def test_a_changed_encoder_is_written_as_transformers_loads_it(
+    learned: Callable[..., Path], tmp_path: Path, learner: str, asked: bool
+) -> None:
+    """Served here bit for bit, and by plain transformers up to float32 rounding."""
+    from transformers import AutoModel, AutoTokenizer
+
+    run_folder, out = learned(learner), tmp_path / "out"
+    export_task(run_folder, "cola", out, with_encoder=asked)
+    expected = Service(run_folder, "cpu").logits("cola", TEXTS)
+    assert Service(out, "cpu").logits("cola", TEXTS).tobytes() == expected.tobytes()
+    model: Any = AutoModel.from_pretrained(out / "encoder").eval()
+    tokenizer: Any = AutoTokenizer.from_pretrained(out / "encoder")
+    head = load_file(out / "task.safetensors")
+    with torch.no_grad():
+        hidden = model(**tokenizer(TEXTS, padding=True, return_tensors="pt")).last_hidden_state
+    found = hidden[:, 0] @ head["head.weight"].T + head["head.bias"]
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-7)
+    weights = out / "encoder" / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-9] ^= 1
+    weights.write_bytes(data)
+    with pytest.raises(UserError, match="not the weights that were asked for"):
+        serve_export(out, "cpu")
+
+
 @pytest.mark.parametrize(
     ("learner", "reason"),
     [
-        ("finetune", "learner finetune serves 'cola' with weights that later"),
         ("stacked", "learner stacked serves 'cola' with what earlier tasks left too"),
+        ("olora", "learner olora serves 'cola' with modules of sst2"),
     ],
 )
-def test_a_learner_that_shares_its_encoder_hands_nothing_over(
-    learner: str, reason: str, tmp_path: Path
+def test_what_cannot_be_handed_over_is_refused(
+    learned: Callable[..., Path], tmp_path: Path, learner: str, reason: str
 ) -> None:
-    given = (f"learner={learner}", "task=[cola]", f"hydra.run.dir={tmp_path / 'run'}")
-    assert run(tmp_path, *given)[0] == 0
     with pytest.raises(UserError, match=reason):
-        export_task(tmp_path / "run", "cola", tmp_path / "out")
+        export_task(learned(learner), "cola", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -57,28 +57,48 @@ def test_answers_are_labels_with_probabilities_or_scores(served: Path) -> None:
     )
 
 
+def typed(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
+    """Let bytes be the standard input."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw)))
+
+
 def test_mistakes_are_one_line(
     served: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     service = Service(served, "cpu")
     with pytest.raises(UserError, match="unknown learned task 'stbs'"):
         service.logits("stbs", ["x"])
-    with pytest.raises(UserError, match="text 2: task 'stsb' takes 2 text"):
+    with pytest.raises(UserError, match="text 2: a row of task 'stsb' is 2 texts"):
         service.logits("stsb", [("a", "b"), "c"])
     with pytest.raises(UserError, match="no text"):
         service.logits(AIRLINE, [])
-    monkeypatch.setattr("sys.stdin", io.StringIO("one\ttwo\n"))
-    assert main(["predict", str(served), "--task", AIRLINE, "--device", "cpu"]) == 2
-    monkeypatch.setattr("sys.stdin", io.StringIO("x"))
-    assert main(["predict", str(served / "nowhere"), "--task", AIRLINE]) == 2
-    assert capsys.readouterr().err.count("\n") == 2
+    with pytest.raises(UserError, match="a list of texts, got one text"):
+        service.logits(AIRLINE, "text")
+    for odd in (None, 1.5, ("a", "b"), "\ud800"):
+        with pytest.raises(UserError, match="text 2: "):
+            service.logits(AIRLINE, ["x", odd])  # pyright: ignore[reportArgumentType]
+    for raw, folder in ((b"one\ttwo\n", served), (b"ok\nb\xe9d\n", served), (b"x", served / "no")):
+        typed(monkeypatch, raw)
+        assert main(["predict", str(folder), "--task", AIRLINE, "--device", "cpu"]) == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 3
+    assert "line 2: byte 0xe9 is not utf-8" in errors
 
 
 def test_the_command_prints_an_answer_a_line(
     served: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("first text\nsecond text\n"))
+    typed(monkeypatch, "first\ftext\x1c\u2028\r\n\n \nlast \0text".encode())
     assert main(["predict", str(served), "--task", AIRLINE, "--json"]) == 0
-    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert len(answers) == 2
+    printed = capsys.readouterr()
+    answers = [json.loads(line) for line in printed.out.splitlines()]
+    assert len(answers) == 4
     assert all(sum(a["probabilities"].values()) == pytest.approx(1) for a in answers)
+    assert printed.err == "2 lines (2, 3): blank, answered as an empty text\n"
+    expected = Service(served, "cpu").predict(
+        AIRLINE, ["first\ftext\x1c\u2028", "", "", "last \0text"]
+    )
+    assert answers == [{"label": a.label, "probabilities": a.probabilities} for a in expected]
+    typed(monkeypatch, b"a\tb\n\nc\td\n")
+    assert main(["predict", str(served), "--task", "stsb"]) == 0
+    assert len([float(line) for line in capsys.readouterr().out.splitlines()]) == 3
