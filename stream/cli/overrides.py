@@ -8,7 +8,14 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 
-from stream.config.compose import complaints, compose_run, preset_sweeps, searched_too
+from stream.config.compose import (
+    complaints,
+    compose_run,
+    given_settings,
+    preset_sweeps,
+    searched_too,
+)
+from stream.config.effect import check_effects
 from stream.errors import require
 from stream.run.session import refuse_used_folder
 
@@ -89,14 +96,18 @@ def _check_overrides(folder: Path, texts: Sequence[str], *, multirun: bool) -> N
     if multirun:
         _refuse_swept_presets(folder, overrides)
         trials += [[*trials[0], preset] for preset in _preset_values(folder, trials[0])]
+    runs = []
     for chosen in trials:
         config, run_folder = compose_run(folder, chosen)
+        if config.resume in (None, "auto"):  # else the recorded settings count
+            runs.append((config, given_settings(chosen)))
         require(
             multirun or config.sweep is None,
             f"sweep={config.sweep} has no effect without -m (multirun)",
         )
         if not multirun and config.resume is None:
             refuse_used_folder(run_folder)
+    check_effects(runs)
 
 
 def _parsed(texts: Sequence[str]) -> list[Override]:

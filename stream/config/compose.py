@@ -11,6 +11,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
@@ -139,6 +140,29 @@ def compose_run(folder: Path, overrides: Sequence[str]) -> tuple[RunConfig, Path
     composed.pop("hydra")
     _refuse_additions(composed)
     return to_objects(composed), run_folder
+
+
+def given_settings(overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that overrides give, by name; a group's dict counts as its settings.
+
+    >>> given_settings(["learner=ewc", "training={epochs: 2, warmup: 0}", "+backbone.shape.x=1"])
+    {'learner': 'ewc', 'training.epochs': 2, 'training.warmup': 0, 'backbone.shape.x': 1}
+
+    Raises:
+        UserError: a text that is no override.
+    """
+    with complaints():
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+    return dict(item for o in parsed for item in _flat(o.key_or_group, o.value()))
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a value, or those inside a dict, by dotted names."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(f"{name}.{key}", inner)
+    else:
+        yield name, value
 
 
 def _refuse_additions(node: DictConfig, path: str = "") -> None:

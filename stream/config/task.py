@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 from omegaconf import MISSING
 
+from stream.config.setting import Settings, at_least, setting
 from stream.errors import choose, require
 
 SPLITS = ("train", "validation", "test")
@@ -20,7 +22,7 @@ METRICS = tuple(metric for metrics in METRICS_OF.values() for metric in metrics)
 
 
 @dataclass
-class DialectSpec:
+class DialectSpec(Settings):
     """How a text file is written; whatever is null is detected and printed.
 
     Attributes:
@@ -30,6 +32,8 @@ class DialectSpec:
         header: false if the first line is a row; columns are then column_1, column_2, ...
     """
 
+    GROUP: ClassVar[str] = "dialect"
+
     encoding: str | None = None
     delimiter: str | None = None
     quoting: bool | None = None
@@ -37,7 +41,7 @@ class DialectSpec:
 
 
 @dataclass
-class SourceColumns:
+class SourceColumns(Settings):
     """What a source's columns mean.
 
     Attributes:
@@ -67,6 +71,7 @@ class SourceColumns:
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError unless ``drop`` and ``values`` are valid."""
+        super().__post_init__()
         for reason in self.drop:
             choose("drop reason", reason, DROPPABLE)
         _check_texts("values", self.values)
@@ -127,7 +132,7 @@ class HubSource(SourceColumns):
 
 
 @dataclass
-class GeneratedText:
+class GeneratedText(Settings):
     """How the generated version of a task looks.
 
     Attributes:
@@ -135,12 +140,14 @@ class GeneratedText:
         pool: tasks with the same pool share their texts; null shares none.
     """
 
-    words: int = 12
+    GROUP: ClassVar[str] = "generated"
+
+    words: int = setting(12, at_least(1))
     pool: str | None = None
 
 
 @dataclass
-class TaskSpec:
+class TaskSpec(Settings):
     """The specification of a task, as in its YAML.
 
     Attributes:
@@ -160,12 +167,14 @@ class TaskSpec:
         generated: the task for ``data=generated``.
     """
 
+    GROUP: ClassVar[str] = "task"
+
     title: str = MISSING
-    kind: str = MISSING
+    kind: str = setting(MISSING, ("single", "pair", "span"))
     labels: list[str] | None = None
     score_range: list[float] | None = None
-    metric: str = MISSING
-    version: int = 1
+    metric: str = setting(MISSING, METRICS)
+    version: int = setting(1, at_least(0))
     source: str = MISSING
     files: FilesSource = field(default_factory=FilesSource)
     original: FilesSource = field(default_factory=FilesSource)
@@ -174,8 +183,7 @@ class TaskSpec:
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError if the specification contradicts itself."""
-        choose("task kind", self.kind, ("single", "pair", "span"))
-        choose("task metric", self.metric, METRICS)
+        super().__post_init__()
         self._check_labels()
         metrics = METRICS_OF[self.target]
         require(
@@ -218,6 +226,12 @@ class TaskSpec:
         if self.score_range is not None:
             low, high = self.score_range
             require(low < high, f"task {self.title!r}: score_range must rise, got {low}, {high}")
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether ``data.root`` decides where the files of the task are."""
+        forms = [self.files, *([self.original] if self.original.text else [])]
+        return any(not Path(form.folder).is_absolute() for form in forms)
 
     @property
     def target(self) -> str:

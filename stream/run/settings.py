@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from stream.config.compose import compose_run, register, restore
+from stream.config.compose import compose_run, given_settings, register, restore
+from stream.config.effect import check_effects
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.data.build import DATA
@@ -28,7 +29,9 @@ def compose_settings(overrides: Sequence[str]) -> tuple[RunConfig, Path]:
         UserError: an unknown name, option or value, with the valid choices.
     """
     register_groups()
-    return compose_run(conf_folder(), overrides)
+    config, folder = compose_run(conf_folder(), overrides)
+    check_effects([(config, given_settings(overrides))])
+    return config, folder
 
 
 def as_values(config: RunConfig) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def test_orders() -> None:
         (["learner.lr=-1"], "learner.lr must be positive"),
         (
             ["learner=replay", "learner.budget=-3"],
-            "learner.budget must be at least 1, or all; got -3",
+            "learner.budget must be at least 1, or all, got -3",
         ),
         (["limits.eval=0"], "limits.eval must be at least 1"),
         (["data=files"], "data.root is needed"),
@@ -134,7 +134,7 @@ def test_orders() -> None:
         (["--config-dir", "/no/such/folder"], "no such folder"),
         (["-cd", str(CONF), "learner=finetun"], "Did you mean 'finetune'"),
         (["-m", "learner=adapter", "--cfg", "job"], "--multirun and --cfg exclude each other"),
-        (["training.warmup=1.5"], "training.warmup must be in"),
+        (["training.warmup=1.5"], "training.warmup must be below 1, got 1.5"),
         (["training.engine=capture"], "Did you mean 'captured'"),
     ],
 )
