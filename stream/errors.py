@@ -9,6 +9,10 @@ class UserError(ValueError):
     """A mistake of the user. The message has the value and the valid choices."""
 
 
+class NeededError(UserError):
+    """A setting without a default has no value."""
+
+
 class TrainingDivergedError(RuntimeError):
     """A loss is not finite. The message has the task, the step and the learning rate."""
 

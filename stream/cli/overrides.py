@@ -11,11 +11,11 @@ from hydra.core.override_parser.types import Override
 from stream.config.compose import (
     complaints,
     compose_run,
-    given_settings,
     preset_sweeps,
     searched_too,
 )
 from stream.config.effect import check_effects
+from stream.config.given import given_settings
 from stream.errors import require
 from stream.run.session import refuse_used_folder
 

@@ -11,7 +11,6 @@ from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
@@ -19,8 +18,9 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError
 
 from stream.config.backbone import BackboneConfig
+from stream.config.members import not_a_member, unusable
 from stream.config.run import RunConfig
-from stream.errors import UserError, require, unknown
+from stream.errors import NeededError, UserError, first_line, require, unknown
 
 CONFIG_NAME = "config"
 
@@ -36,13 +36,19 @@ OmegaConf.register_new_resolver(
 
 
 def register(groups: Mapping[str, Mapping[str, type]]) -> None:
-    """Put the run's schema and each group's dataclasses (learner, data, tracking) in the store."""
+    """Put the run's schema and each group's dataclasses (learner, data, tracking) in the store.
+
+    A dataclass with a field of a type that a setting cannot have is remembered as unusable.
+    """
     store = ConfigStore.instance()
     store.store(name="run_schema", node=RunConfig)
     store.store(group="backbone", name="backbone_schema", node=BackboneConfig)
     for group, members in groups.items():
         for name, schema in members.items():
-            store.store(group=group, name=name, node=schema)
+            try:
+                store.store(group=group, name=name, node=schema)
+            except OmegaConfBaseException as error:
+                unusable(group, {name: f"{schema.__module__}: {first_line(error)}"})
 
 
 def to_objects(composed: DictConfig) -> RunConfig:
@@ -54,7 +60,7 @@ def to_objects(composed: DictConfig) -> RunConfig:
     try:
         config = OmegaConf.to_object(composed)
     except MissingMandatoryValue as error:
-        raise UserError(f"{error.full_key} is needed: give {error.full_key}=VALUE") from error
+        raise NeededError(f"{error.full_key} is needed: give {error.full_key}=VALUE") from error
     except OmegaConfBaseException as error:
         raise UserError(str(error)) from error
     return cast("RunConfig", config)
@@ -142,29 +148,6 @@ def compose_run(folder: Path, overrides: Sequence[str]) -> tuple[RunConfig, Path
     return to_objects(composed), run_folder
 
 
-def given_settings(overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the settings that overrides give, by name; a group's dict counts as its settings.
-
-    >>> given_settings(["learner=ewc", "training={epochs: 2, warmup: 0}", "+backbone.shape.x=1"])
-    {'learner': 'ewc', 'training.epochs': 2, 'training.warmup': 0, 'backbone.shape.x': 1}
-
-    Raises:
-        UserError: a text that is no override.
-    """
-    with complaints():
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
-    return dict(item for o in parsed for item in _flat(o.key_or_group, o.value()))
-
-
-def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a value, or those inside a dict, by dotted names."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _flat(f"{name}.{key}", inner)
-    else:
-        yield name, value
-
-
 def _refuse_additions(node: DictConfig, path: str = "") -> None:
     """Raise UserError for settings that no dataclass knows: ``+name=value`` can bring them in."""
     schema = OmegaConf.get_type(node)
@@ -199,7 +182,7 @@ def complaints() -> Iterator[None]:
         group, _, name = (error.missing_cfg_file or "").rstrip("/").rpartition("/")
         if not group:
             raise unknown(name, "", _members(name)) from error
-        raise unknown(group, name, _members(group)) from error
+        raise not_a_member(group, name, _members(group)) from error
     except OverrideParseException as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"cannot read {error.override!r} on the command line: {reason}") from error

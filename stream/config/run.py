@@ -21,7 +21,7 @@ from stream.config.setting import (
     setting,
 )
 from stream.config.task import TaskSpec
-from stream.errors import require
+from stream.errors import NeededError, require
 
 LEAKS = ("drop", "warn", "error")
 MOST_EPOCHS = 1_000_000
@@ -189,7 +189,8 @@ class RunConfig(Settings):
         require(named, f"sweep name {self.sweep!r} may hold letters, digits, '_' and '-' only")
         if isinstance(self.data, FilesData) and self.data.root is None:
             lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
-            require(not lost, f"data.root is needed: give data.root=FOLDER, which has {lost}")
+            if lost:
+                raise NeededError(f"data.root is needed: give data.root=FOLDER, which has {lost}")
 
     @property
     def stream_name(self) -> str:

@@ -80,7 +80,7 @@ class Rule:
         valid: a range of numbers, or the names that are valid; None takes every value of the type.
         needs: other fields of the same object, and the values with which this one has an effect;
             None stands for any value but null.
-        idle: why the field has no effect in this class, with ``{0}`` for the object; empty if it has.
+        idle: why it has no effect in this class (``{0}`` is the object); empty if it has one.
     """
 
     valid: Range | tuple[str, ...] | None = None

@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
-from stream.config.compose import compose_run, given_settings, register, restore
+from stream.config.compose import compose_run, register, restore
 from stream.config.effect import check_effects
+from stream.config.given import given_settings
+from stream.config.members import unusable
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.data.build import DATA
@@ -20,6 +22,7 @@ from stream.report.tracking import TRACKERS
 def register_groups() -> None:
     """Make the names of learners, data sources and trackers known to Hydra."""
     register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    unusable("learner", LEARNERS.broken)
 
 
 def compose_settings(overrides: Sequence[str]) -> tuple[RunConfig, Path]:
@@ -50,12 +53,12 @@ def recorded_config(values: Mapping[str, Any], learner: str, source: str) -> Run
     Raises:
         UserError: values that this version does not understand.
     """
-    choose("learner", learner, LEARNERS)
+    method = LEARNERS[learner]
     choose("data", source, DATA)
     with understood("the recorded configuration"):
         tracker = values["tracking"]["name"]
         groups = {
-            "learner": LEARNERS[learner],
+            "learner": method,
             "data": DATA[source],
             "tracking": TRACKERS[tracker] if tracker in TRACKERS else TRACKERS["none"],
         }
