@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.config.setting import NOT_NEGATIVE, WIDEST, at_least, setting
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.errors import require
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import POSITIONS, Encoder
@@ -33,7 +33,7 @@ class Adapter(Learner):
 
     lr: float = 2e-3
     size: int = setting(64, at_least(1, WIDEST))
-    init_std: float = setting(1e-2, NOT_NEGATIVE)
+    init_std: float = setting(1e-2, POSITIVE)
     activation: str = setting("gelu", ACTIVATIONS)
     depth: int = setting(1, at_least(1, 64))
     norm: str = setting("none", ("none", "layer"))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from stream.config.setting import NOT_NEGATIVE, WIDEST, at_least, setting
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import Architecture, Bottleneck
@@ -33,7 +33,7 @@ class Bapna(Learner):
 
     lr: float = 4e-3
     size: int = setting(64, at_least(1, WIDEST))
-    init_std: float = setting(1e-2, NOT_NEGATIVE)
+    init_std: float = setting(1e-2, POSITIVE)
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
 

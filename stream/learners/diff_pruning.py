@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from stream.config.setting import NOT_NEGATIVE, setting
+from stream.config.setting import NOT_NEGATIVE, Range, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners._shared.sparse import Sparse
@@ -28,7 +28,7 @@ class DiffPruning(Sparse):
 
     fraction: float = 0.005
     sparsity: float = setting(1.25e-7, NOT_NEGATIVE)
-    gate_start: float = 5.0
+    gate_start: float = setting(5.0, Range(-100, 100))
     structured: bool = False
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:

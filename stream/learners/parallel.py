@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.config.setting import NOT_NEGATIVE, POSITIVE, WIDEST, at_least, setting
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import Architecture, insert_adapters
@@ -23,7 +23,7 @@ class Parallel(Learner):
     lr: float = 2e-3
     size: int = setting(64, at_least(1, WIDEST))
     scale: float = setting(4.0, POSITIVE)
-    init_std: float = setting(0.02, NOT_NEGATIVE)
+    init_std: float = setting(0.02, POSITIVE)
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.config.setting import NOT_NEGATIVE, WIDEST, at_least, setting
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import insert_adapters, reduced
@@ -23,7 +23,7 @@ class Pfeiffer(Learner):
 
     lr: float = 4e-3
     reduction: int = setting(16, at_least(1, WIDEST))
-    init_std: float = setting(0.02, NOT_NEGATIVE)
+    init_std: float = setting(0.02, POSITIVE)
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.config.setting import setting
+from stream.config.setting import POSITIVE, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners.base import Learner, Tags, Tensors
@@ -19,8 +19,8 @@ NO_STEPS = "with learner={0.name}, which makes no training steps"
 class Fitted(Learner):
     """A learner without training steps: `fitted` returns what serves the task, all its own."""
 
-    lr: float = setting(5e-5, idle=NO_STEPS)
-    head_lr: float | None = setting(None, idle=NO_STEPS)
+    lr: float = setting(5e-5, POSITIVE, idle=NO_STEPS)
+    head_lr: float | None = setting(None, POSITIVE, idle=NO_STEPS)
 
     tags: ClassVar[Tags] = Tags(
         parameter_isolation=True, seeded=False, uses_encoder=False, learns_spans=False
