@@ -109,5 +109,5 @@ def _inspect(arguments: argparse.Namespace) -> None:
         names.append(name)
     print(
         f"run it: task-stream run --config-dir {arguments.out} 'task=[{','.join(names)}]' "
-        "data=files data.root=."
+        "data=files"
     )
