@@ -3,12 +3,14 @@
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
-from typing import Any
 
 
 class UserError(ValueError):
     """A mistake of the user. The message has the value and the valid choices."""
+
+
+class NeededError(UserError):
+    """A setting without a default has no value."""
 
 
 class TrainingDivergedError(RuntimeError):
@@ -80,21 +82,3 @@ def require(condition: bool, message: str) -> None:  # noqa: FBT001 - reads as a
     """Raise `UserError` with ``message`` unless ``condition`` is true."""
     if not condition:
         raise UserError(message)
-
-
-def require_effect(settings: Any, key: str, *, used: bool, otherwise: str) -> None:
-    """Check that a setting which has no effect here was left at its default.
-
-    Args:
-        settings: the dataclass that contains the setting.
-        key: its name on the command line, such as ``learner.size``.
-        used: whether the setting has an effect.
-        otherwise: when it has none, for the message, such as ``"without probe.every"``.
-
-    Raises:
-        UserError: the setting has no effect, and its value is not the default.
-    """
-    name = key.rpartition(".")[2]
-    value = getattr(settings, name)
-    default = next(field.default for field in fields(settings) if field.name == name)
-    require(used or value == default, f"{key}={value} has no effect {otherwise}")

@@ -35,9 +35,12 @@ from stream.run_folder import FILE_NAME
 
 TASKS = "task=[stsb,cola,crowdflower_airline]"
 SMALL = ("experiment=smoke", "device=cpu", TASKS)
-SMALL += ("training.epochs=3", "checkpoint.every=2", "probe.every=4", "count_flops=true")
-CASES = {name: (f"learner={name}",) for name in LEARNERS}
-CASES["joint_prefix"] = ("learner=joint", "learner.prefix=true")
+STEPS = ("training.epochs=3", "checkpoint.every=2", "probe.every=4", "count_flops=true")
+CASES = {
+    name: (f"learner={name}", *(STEPS if kind.tags.uses_encoder else ()))
+    for name, kind in LEARNERS.items()
+}
+CASES["joint_prefix"] = ("learner=joint", "learner.prefix=true", *STEPS)
 # What a run calls at its stages; it dies at the start of one of these calls.
 MOMENTS = {
     "start": "stream.run.setup:load_encoder",

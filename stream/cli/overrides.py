@@ -8,9 +8,11 @@ from omegaconf import OmegaConf
 
 from stream.cli.command_line import CommandLine
 from stream.cli.trials import Trials
-from stream.config.composition import Composition, NeededError
+from stream.config.composition import Composition
+from stream.config.effect import check_effects
+from stream.config.given import given_settings
 from stream.config.typed import parse
-from stream.errors import require
+from stream.errors import NeededError, require
 from stream.run.session import refuse_used_folder
 
 ONLY_MULTIRUN = (
@@ -47,11 +49,17 @@ def check_command_line(folder: Path, line: CommandLine) -> None:
     if line.multirun:
         trials.check(first)
     else:
-        _check_run(first, line)
+        _check_run(first, line, overrides)
 
 
-def _check_run(composition: Composition, line: CommandLine) -> None:
-    """Raise UserError unless one run can start; one that is only shown may lack values."""
+def _check_run(composition: Composition, line: CommandLine, overrides: Sequence[Override]) -> None:
+    """Raise UserError unless one run can start; one that is only shown may lack values.
+
+    Args:
+        composition: the run.
+        line: the command line.
+        overrides: its settings.
+    """
     try:
         config = composition.run_config()
     except NeededError:
@@ -59,6 +67,8 @@ def _check_run(composition: Composition, line: CommandLine) -> None:
             return
         raise
     require(config.sweep is None, f"sweep={config.sweep} has no effect without -m (multirun)")
+    if config.resume in (None, "auto"):  # else the recorded settings count
+        check_effects([(config, given_settings(overrides))])
     if line.runs and config.resume is None:
         refuse_used_folder(composition.run_folder)
 

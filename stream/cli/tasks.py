@@ -137,7 +137,7 @@ def _inspect(arguments: argparse.Namespace) -> None:
         print(f"written: {shlex.quote(str(target))}")
     print(
         f"run it: task-stream run --config-dir {shlex.quote(str(arguments.out))} "
-        f"'task=[{','.join(names)}]' data=files data.root=."
+        f"'task=[{','.join(names)}]' data=files"
     )
 
 

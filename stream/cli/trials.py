@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from hydra.core.override_parser.types import (
     ChoiceSweep,
@@ -20,6 +21,8 @@ from hydra.core.override_parser.types import (
 
 from stream.config.complaints import complaints
 from stream.config.composition import Composition, choices_of
+from stream.config.effect import check_effects
+from stream.config.given import given_settings
 from stream.config.names import GROUPS
 from stream.config.run import RunConfig
 from stream.config.typed import parse
@@ -41,6 +44,8 @@ class Trials:
 
     def __init__(self, folder: Path, overrides: Sequence[Override], config_name: str):
         self._folder, self._config_name = folder, config_name
+        self._typed = {override.key_or_group for override in overrides}
+        self._given = given_settings(o for o in overrides if not o.is_sweep_override())
         self._swept = [override for override in overrides if override.is_sweep_override()]
         self._fixed = [str(o.input_line) for o in overrides if not o.is_sweep_override()]
         self._composed: dict[tuple[str, ...], Composition] = {}
@@ -73,8 +78,8 @@ class Trials:
         self._refuse_impossible_sweeps(grid=grid)
         values = [self._values(override) for override in self._swept]
         everything = grid and prod(map(len, values)) <= LARGEST
-        for job in product(*values) if everything else _each_value_once(values):
-            self._try(job)
+        jobs = product(*values) if everything else _each_value_once(values)
+        check_effects(map(self._tried, jobs))
 
     def _refuse_impossible_sweeps(self, *, grid: bool) -> None:
         """Raise UserError for sweeps of Hydra's own settings, and for what a grid does not have."""
@@ -120,13 +125,19 @@ class Trials:
         """Compose the settings with one value and some values of others."""
         return Composition.of(self._folder, [*self._fixed, *texts], self._config_name)
 
-    def _try(self, job: Sequence[str]) -> None:
-        """Raise UserError if a job cannot run."""
-        pairs = list(zip(job, self._swept, strict=True))
-        chosen = tuple(text for text, override in pairs if _chooses(override))
-        values = parse(text for text, override in pairs if not _chooses(override))
+    def _tried(self, job: Sequence[str]) -> tuple[RunConfig, dict[str, Any]]:
+        """Return a job's typed objects, and the settings that were given for it.
+
+        Raises:
+            UserError: it cannot run.
+        """
+        settings = parse(job)
+        chosen = tuple(str(o.input_line) for o in settings if _chooses(o))
+        values = [override for override in settings if not _chooses(override)]
         of_tasks = tuple(
-            t for t, o in pairs if _chooses(o) and o.key_or_group not in CHOOSE_NO_TASK
+            str(o.input_line)
+            for o in settings
+            if _chooses(o) and o.key_or_group not in CHOOSE_NO_TASK
         )
         like = self._with_tasks.get(of_tasks)
         if chosen not in self._composed:
@@ -134,6 +145,9 @@ class Trials:
             self._composed[chosen] = self._new([*chosen, *task])
         config = self._composed[chosen].with_values(values, like)
         self._with_tasks.setdefault(of_tasks, config)
+        return config, self._given | given_settings(
+            o for o in settings if o.key_or_group in self._typed
+        )
 
 
 def _chooses(override: Override) -> bool:

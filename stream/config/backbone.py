@@ -1,15 +1,16 @@
 """Settings: the pretrained encoder of a run, where its files are and how it computes."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from omegaconf import MISSING
 
-from stream.errors import choose, require
+from stream.config.setting import Settings, at_least, setting
+from stream.errors import require
 
 
 @dataclass
-class BackboneConfig:
+class BackboneConfig(Settings):
     """A pretrained encoder of the BERT family (`stream/models/families.py` lists what is known).
 
     Its weights must be all there, with no others beside them but heads of pretraining; weights in
@@ -32,31 +33,28 @@ class BackboneConfig:
             encoder has positions for.
     """
 
+    GROUP: ClassVar[str] = "backbone"
+
     name: str = MISSING
-    origin: str = MISSING
+    origin: str = setting(MISSING, ("package", "folder", "hub", "random"))
     location: str | None = None
     revision: str | None = None
     sha256: str | None = None
     tokenizer: str | None = None
     shape: dict[str, Any] = field(default_factory=dict)
-    precision: str = "auto"
-    pooling: str = "cls"
-    max_length: int = 128
+    precision: str = setting("auto", ("auto", "float32", "bf16"))
+    pooling: str = setting("cls", ("cls", "pooler", "mean"))
+    max_length: int = setting(128, at_least(8))
 
     def __post_init__(self) -> None:
         """Check the values.
 
-        Raises UserError unless every choice is valid, the location is set (except for random
-        weights) and ``max_length`` is at least 8.
+        Raises UserError unless every value is valid and the location is set, except for random
+        weights.
         """
-        choose("backbone.precision", self.precision, ("auto", "float32", "bf16"))
-        choose("backbone.origin", self.origin, ("package", "folder", "hub", "random"))
-        choose("backbone.pooling", self.pooling, ("cls", "pooler", "mean"))
+        super().__post_init__()
         require(
             self.location is not None or self.origin == "random",
             f"backbone {self.name!r} needs backbone.location=PATH (a folder with config.json, "
             "model.safetensors and the tokenizer's files)",
-        )
-        require(
-            self.max_length >= 8, f"backbone.max_length must be at least 8, got {self.max_length}"
         )

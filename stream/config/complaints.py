@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from stream.config.members import not_a_member
 from stream.config.names import chosen_in, unknown_setting
 from stream.errors import UserError, first_line, unknown
 
@@ -33,7 +34,7 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
         if not group:
             own = [choice for choice in members("") if choice not in INTERNAL]
             raise unknown("--config-name", name, own) from error
-        raise unknown(group, name, members(group)) from error
+        raise not_a_member(group, name, members(group)) from error
     except OverrideParseException as error:
         reason = first_line(error)
         raise UserError(f"cannot read {error.override!r} on the command line: {reason}") from error

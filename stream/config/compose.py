@@ -8,21 +8,29 @@ from typing import Any, cast
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Quote, QuotedString
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from stream.config.complaints import complaints
 from stream.config.composition import SEARCHED, Composition, to_objects
 from stream.config.interpolation import escaped
+from stream.config.members import unusable
 from stream.config.run import RunConfig
-from stream.errors import UserError, require
+from stream.errors import UserError, first_line, require
 
 
 def register(groups: Mapping[str, Mapping[str, type]]) -> None:
-    """Put the run's schema and each group's dataclasses (learner, data, tracking) in the store."""
+    """Put the run's schema and each group's dataclasses (learner, data, tracking) in the store.
+
+    A dataclass with a field of a type that a setting cannot have is remembered as unusable.
+    """
     store = ConfigStore.instance()
     store.store(name="run_schema", node=RunConfig)
     for group, members in groups.items():
         for name, schema in members.items():
-            store.store(group=group, name=name, node=schema)
+            try:
+                store.store(group=group, name=name, node=schema)
+            except OmegaConfBaseException as error:
+                unusable(group, {name: f"{schema.__module__}: {first_line(error)}"})
 
 
 def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:

@@ -25,7 +25,7 @@ from stream.config.names import chosen_in, unknown_setting
 from stream.config.run import RunConfig
 from stream.config.task import TaskSpec
 from stream.config.task_files import check_task_files, check_task_settings
-from stream.errors import UserError, first_line, require
+from stream.errors import NeededError, UserError, first_line, require
 
 CONFIG_NAME, VERSION_BASE = "config", "1.3"
 SEARCHED = "hydra.searchpath"
@@ -40,10 +40,6 @@ OmegaConf.register_new_resolver(
     use_cache=True,
     replace=True,
 )
-
-
-class NeededError(UserError):
-    """A setting without a default has no value."""
 
 
 def to_objects(composed: DictConfig) -> RunConfig:

@@ -1,14 +1,15 @@
 """Settings: which tasks a run learns, where their rows come from, and how many are used."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from omegaconf import MISSING
+from stream.config.setting import SEED, Settings, at_least, setting
 
-from stream.errors import require
+MOST_GENERATED = 10_000_000  # rows of one split, which are made in memory
 
 
 @dataclass
-class StreamConfig:
+class StreamConfig(Settings):
     """A named list of tasks.
 
     Attributes:
@@ -16,12 +17,14 @@ class StreamConfig:
         tasks: the names of its tasks, in order.
     """
 
+    GROUP: ClassVar[str] = "stream"
+
     name: str = "custom"
     tasks: list[str] = field(default_factory=list)
 
 
 @dataclass
-class GeneratedData:
+class GeneratedData(Settings):
     """Miniature tasks from a seeded grammar.
 
     Attributes:
@@ -32,34 +35,32 @@ class GeneratedData:
         seed: another seed gives other texts.
     """
 
-    source: str = "generated"
-    train: int = 256
-    validation: int = 64
-    test: int = 64
-    seed: int = 0
+    GROUP: ClassVar[str] = "data"
 
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless every split has at least one row."""
-        for name in ("train", "validation", "test"):
-            rows = getattr(self, name)
-            require(rows >= 1, f"data.{name} must be at least 1, got {rows}")
+    source: str = setting("generated", ("generated",))
+    train: int = setting(256, at_least(1, MOST_GENERATED))
+    validation: int = setting(64, at_least(1, MOST_GENERATED))
+    test: int = setting(64, at_least(1, MOST_GENERATED))
+    seed: int = setting(0, SEED)
 
 
 @dataclass
-class FilesData:
+class FilesData(Settings):
     """The user's own files; each task's YAML says which.
 
     Attributes:
         source: always ``files``.
-        root: the folder that all paths are relative to.
+        root: the folder that the tasks' folders are relative to; null if all of them are absolute.
     """
 
-    source: str = "files"
-    root: str = MISSING
+    GROUP: ClassVar[str] = "data"
+
+    source: str = setting("files", ("files",))
+    root: str | None = None
 
 
 @dataclass
-class HubData:
+class HubData(Settings):
     """Data sets of the Hugging Face hub; each task's YAML says which.
 
     Attributes:
@@ -67,12 +68,14 @@ class HubData:
         offline: true never uses the network, only the cache.
     """
 
-    source: str = "hub"
+    GROUP: ClassVar[str] = "data"
+
+    source: str = setting("hub", ("hub",))
     offline: bool = False
 
 
 @dataclass
-class Limits:
+class Limits(Settings):
     """The largest number of rows that is used of each task; null uses all.
 
     Attributes:
@@ -80,10 +83,7 @@ class Limits:
         eval: of the validation split and of the test split.
     """
 
-    train: int | None = None
-    eval: int | None = None
+    GROUP: ClassVar[str] = "limits"
 
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless each limit is at least 1 or null."""
-        for name, rows in (("train", self.train), ("eval", self.eval)):
-            require(rows is None or rows >= 1, f"limits.{name} must be at least 1, got {rows}")
+    train: int | None = setting(None, at_least(1))
+    eval: int | None = setting(None, at_least(1))

@@ -5,16 +5,26 @@ Treat the objects as read-only. (They cannot be frozen, because Hydra composes i
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from omegaconf import MISSING
 
 from stream.config.backbone import BackboneConfig
-from stream.config.data import Limits, StreamConfig
+from stream.config.data import FilesData, Limits, StreamConfig
+from stream.config.setting import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    Range,
+    Settings,
+    at_least,
+    setting,
+)
 from stream.config.task import TaskSpec
-from stream.errors import choose, require, require_effect
+from stream.errors import NeededError, require
 
 LEAKS = ("drop", "warn", "error")
+MOST_EPOCHS = 1_000_000
 ORDERS = ("given", "reversed", "by_size", "random")
 # Settings that change no score, so a run may be resumed with other values of them.
 SCORE_NEUTRAL = (
@@ -31,7 +41,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass
-class TrainingConfig:
+class TrainingConfig(Settings):
     """The training schedule (Houlsby et al. 2019, sections 3.1-3.2), the same for all learners.
 
     Attributes:
@@ -46,27 +56,19 @@ class TrainingConfig:
         engine: how a step is executed: ``eager``, ``captured`` (as a CUDA graph) or ``auto``.
     """
 
-    epochs: int = 3
-    min_steps: int = 48
-    batch_size: int = 32
-    warmup: float = 0.1
-    weight_decay: float = 0.01
-    clip_norm: float = 1.0
-    engine: str = "auto"
+    GROUP: ClassVar[str] = "training"
 
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless each one is within its range."""
-        choose("training.engine", self.engine, ("auto", "eager", "captured"))
-        least_of = {"epochs": 1, "min_steps": 0, "batch_size": 1, "weight_decay": 0}
-        for name, least in least_of.items():
-            value = getattr(self, name)
-            require(value >= least, f"training.{name} must be at least {least}, got {value}")
-        require(0 <= self.warmup < 1, f"training.warmup must be in [0, 1), got {self.warmup}")
-        require(self.clip_norm > 0, f"training.clip_norm must be positive, got {self.clip_norm}")
+    epochs: int = setting(3, at_least(1, MOST_EPOCHS))
+    min_steps: int = setting(48, at_least(0))
+    batch_size: int = setting(32, at_least(1))
+    warmup: float = setting(0.1, Range(0, 1, below=True))
+    weight_decay: float = setting(0.01, NOT_NEGATIVE)
+    clip_norm: float = setting(1.0, POSITIVE)
+    engine: str = setting("auto", ("auto", "eager", "captured"))
 
 
 @dataclass
-class EvaluationConfig:
+class EvaluationConfig(Settings):
     """How the score matrix is filled.
 
     Attributes:
@@ -80,24 +82,17 @@ class EvaluationConfig:
             shapes of a task's batches never change. Null is 2048 on a CPU and 65536 on a GPU.
     """
 
-    split: str = "test"
-    reuse: str = "off"
+    GROUP: ClassVar[str] = "evaluation"
+
+    split: str = setting("test", ("test", "validation"))
+    reuse: str = setting("off", ("off", "verify", "on"))
     baseline: bool = True
     unseen: bool = False
-    batch_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless each one is a valid choice."""
-        choose("evaluation.split", self.split, ("test", "validation"))
-        choose("evaluation.reuse", self.reuse, ("off", "verify", "on"))
-        require(
-            self.batch_tokens is None or self.batch_tokens >= 512,
-            f"evaluation.batch_tokens must be at least 512, got {self.batch_tokens}",
-        )
+    batch_tokens: int | None = setting(None, at_least(512))
 
 
 @dataclass
-class ProbeConfig:
+class ProbeConfig(Settings):
     """Scores that are measured while a task is learned.
 
     Attributes:
@@ -105,23 +100,14 @@ class ProbeConfig:
         rows: how many examples of each task so far are used.
     """
 
-    every: int | None = None
-    rows: int = 64
+    GROUP: ClassVar[str] = "probe"
 
-    def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises UserError unless ``every`` is at least 1 or null and ``rows`` is at least 2, and if
-        ``rows`` is set without ``every``.
-        """
-        every = self.every
-        require(every is None or every >= 1, f"probe.every must be at least 1, got {every}")
-        require(self.rows >= 2, f"probe.rows must be at least 2, got {self.rows}")
-        require_effect(self, "probe.rows", used=every is not None, otherwise="without probe.every")
+    every: int | None = setting(None, at_least(1))
+    rows: int = setting(64, at_least(2), needs={"every": None})
 
 
 @dataclass
-class CheckpointConfig:
+class CheckpointConfig(Settings):
     """When a run is saved, so that it can be resumed.
 
     Attributes:
@@ -130,25 +116,14 @@ class CheckpointConfig:
         enabled: false writes no checkpoint at all.
     """
 
-    every: int | None = 500
+    GROUP: ClassVar[str] = "checkpoint"
+
+    every: int | None = setting(500, at_least(1), needs={"enabled": True})
     enabled: bool = True
-
-    def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises UserError unless ``every`` is at least 1 or null, and if it is set although
-        checkpoints are disabled.
-        """
-        every = self.every
-        require(every is None or every >= 1, f"checkpoint.every must be at least 1, got {every}")
-        used = self.enabled or every is None
-        require_effect(
-            self, "checkpoint.every", used=used, otherwise="with checkpoint.enabled=false"
-        )
 
 
 @dataclass
-class RunConfig:
+class RunConfig(Settings):
     """Everything that decides a run.
 
     Attributes:
@@ -183,16 +158,16 @@ class RunConfig:
     backbone: BackboneConfig = MISSING
     stream: StreamConfig = field(default_factory=StreamConfig)
     task: dict[str, TaskSpec] = field(default_factory=dict)
-    order: str = "given"
-    order_seed: int | None = None
-    leaks: str = "drop"
+    order: str = setting("given", ORDERS)
+    order_seed: int | None = setting(None, SEED, needs={"order": "random"})
+    leaks: str = setting("drop", LEAKS)
     cache: str | None = None
     limits: Limits = field(default_factory=Limits)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     probe: ProbeConfig = field(default_factory=ProbeConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
-    seed: int = 0
+    seed: int = setting(0, SEED)
     device: str = "auto"
     count_flops: bool = False
     experiment: str | None = None
@@ -202,20 +177,20 @@ class RunConfig:
     def __post_init__(self) -> None:
         """Check the values.
 
-        Raises UserError unless every choice and name is valid, there is at least one task and the
-        seed is not negative, and if ``order_seed`` is set without a random order.
+        Raises UserError unless every name is valid, there is at least one task, and the files of
+        all tasks have a folder.
         """
-        choose("order", self.order, ORDERS)
-        choose("leaks", self.leaks, LEAKS)
+        super().__post_init__()
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
         for name in self.task:
             fits = NAME.fullmatch(name) is not None
             require(fits, f"task name {name!r} may hold letters, digits, '_' and '-' only")
-        otherwise = f"with order={self.order}; use order=random"
-        require_effect(self, "order_seed", used=self.order == "random", otherwise=otherwise)
         named = self.sweep is None or NAME.fullmatch(self.sweep) is not None
         require(named, f"sweep name {self.sweep!r} may hold letters, digits, '_' and '-' only")
-        require(self.seed >= 0, f"seed must not be negative, got {self.seed}")
+        if isinstance(self.data, FilesData) and self.data.root is None:
+            lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
+            if lost:
+                raise NeededError(f"data.root is needed: give data.root=FOLDER, which has {lost}")
 
     @property
     def stream_name(self) -> str:

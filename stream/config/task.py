@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 from omegaconf import MISSING
 
+from stream.config.setting import Settings, at_least, setting
 from stream.errors import choose, require
 
 SPLITS = ("train", "validation", "test")
@@ -20,7 +22,7 @@ METRICS = tuple(metric for metrics in METRICS_OF.values() for metric in metrics)
 
 
 @dataclass
-class DialectSpec:
+class DialectSpec(Settings):
     r"""How a text file is written; whatever is null is detected and printed.
 
     Attributes:
@@ -38,18 +40,21 @@ class DialectSpec:
         null_value: a value that stands for no value, such as ``\N``.
     """
 
+    GROUP: ClassVar[str] = "dialect"
+
     encoding: str | None = None
     delimiter: str | None = None
     quoting: bool | None = None
     header: bool | None = None
     quote: str | None = None
     escape: str | None = None
-    skip: int | None = None
+    skip: int | None = setting(None, at_least(0))
     comment: str | None = None
     null_value: str | None = None
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError unless each is usable, and they fit each other."""
+        super().__post_init__()
         for name in ("quote", "escape"):
             char = getattr(self, name)
             require(
@@ -65,7 +70,6 @@ class DialectSpec:
             len(set(given)) == len(given),
             f"dialect: delimiter, quote and escape must differ, got {given}",
         )
-        require(self.skip is None or self.skip >= 0, f"dialect.skip must be >= 0, got {self.skip}")
         require(
             self.comment is None or (bool(self.comment) and not set(self.comment) & set("\r\n")),
             f"dialect.comment must be text of one line, got {self.comment!r}",
@@ -73,7 +77,7 @@ class DialectSpec:
 
 
 @dataclass
-class SourceColumns:
+class SourceColumns(Settings):
     """What a source's columns mean.
 
     Attributes:
@@ -103,6 +107,7 @@ class SourceColumns:
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError unless ``drop`` and ``values`` are valid."""
+        super().__post_init__()
         for reason in self.drop:
             choose("drop reason", reason, DROPPABLE)
         _check_texts("values", self.values)
@@ -163,7 +168,7 @@ class HubSource(SourceColumns):
 
 
 @dataclass
-class GeneratedText:
+class GeneratedText(Settings):
     """How the generated version of a task looks.
 
     Attributes:
@@ -171,12 +176,14 @@ class GeneratedText:
         pool: tasks with the same pool share their texts; null shares none.
     """
 
-    words: int = 12
+    GROUP: ClassVar[str] = "generated"
+
+    words: int = setting(12, at_least(1))
     pool: str | None = None
 
 
 @dataclass
-class TaskSpec:
+class TaskSpec(Settings):
     """The specification of a task, as in its YAML.
 
     Attributes:
@@ -196,12 +203,14 @@ class TaskSpec:
         generated: the task for ``data=generated``.
     """
 
+    GROUP: ClassVar[str] = "task"
+
     title: str = MISSING
-    kind: str = MISSING
+    kind: str = setting(MISSING, ("single", "pair", "span"))
     labels: list[str] | None = None
     score_range: list[float] | None = None
-    metric: str = MISSING
-    version: int = 1
+    metric: str = setting(MISSING, METRICS)
+    version: int = setting(1, at_least(0))
     source: str = MISSING
     files: FilesSource = field(default_factory=FilesSource)
     original: FilesSource = field(default_factory=FilesSource)
@@ -210,8 +219,7 @@ class TaskSpec:
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError if the specification contradicts itself."""
-        choose("task kind", self.kind, ("single", "pair", "span"))
-        choose("task metric", self.metric, METRICS)
+        super().__post_init__()
         self._check_labels()
         metrics = METRICS_OF[self.target]
         require(
@@ -254,6 +262,12 @@ class TaskSpec:
         if self.score_range is not None:
             low, high = self.score_range
             require(low < high, f"task {self.title!r}: score_range must rise, got {low}, {high}")
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether ``data.root`` decides where the files of the task are."""
+        forms = [self.files, *([self.original] if self.original.text else [])]
+        return any(not Path(form.folder).is_absolute() for form in forms)
 
     @property
     def target(self) -> str:

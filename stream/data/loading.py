@@ -55,7 +55,7 @@ def _load_generated(data: GeneratedData, name: str, spec: TaskSpec, cache: Path)
 def _load_files(data: FilesData, name: str, spec: TaskSpec, cache: Path) -> LoadedTask:
     """Read the task's files below ``data.root``."""
     del cache
-    root = Path(data.root).expanduser()
+    root = Path(data.root or ".").expanduser()  # absolute folders need none
     require(root.is_dir(), f"data.root={data.root!r} is not a folder (looked in {root.resolve()})")
     files = spec.files
     if spec.original.text and not (root / files.folder).exists():

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.errors import choose, require
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
+from stream.errors import require
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import POSITIONS, Encoder
 from stream.models.modules.bottleneck import ACTIVATIONS, Architecture, insert_adapters
@@ -31,26 +32,15 @@ class Adapter(Learner):
     """
 
     lr: float = 2e-3
-    size: int = 64
-    init_std: float = 1e-2
-    activation: str = "gelu"
-    depth: int = 1
-    norm: str = "none"
-    places: str = "both"
-    form: str = "sequential"
+    size: int = setting(64, at_least(1, WIDEST))
+    init_std: float = setting(1e-2, POSITIVE)
+    activation: str = setting("gelu", ACTIVATIONS)
+    depth: int = setting(1, at_least(1, 64))
+    norm: str = setting("none", ("none", "layer"))
+    places: str = setting("both", ("both", *POSITIONS))
+    form: str = setting("sequential", ("sequential", "parallel", "multiplicative"))
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless size >= 1 and each option is a known one."""
-        super().__post_init__()
-        require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
-        require(self.depth >= 1, f"learner.depth must be at least 1, got {self.depth}")
-        require(self.init_std >= 0, f"learner.init_std must not be negative, got {self.init_std}")
-        choose("learner.activation", self.activation, ACTIVATIONS)
-        choose("learner.norm", self.norm, ("none", "layer"))
-        choose("learner.places", self.places, ("both", *POSITIONS))
-        choose("learner.form", self.form, ("sequential", "parallel", "multiplicative"))
 
     def trains(self, name: str) -> bool:
         """Return true for the adapters and every LayerNorm."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from stream.errors import require
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import Architecture, Bottleneck
@@ -32,15 +32,10 @@ class Bapna(Learner):
     """An adapter of ``size`` units with a LayerNorm behind every layer, and a head."""
 
     lr: float = 4e-3
-    size: int = 64
-    init_std: float = 1e-2
+    size: int = setting(64, at_least(1, WIDEST))
+    init_std: float = setting(1e-2, POSITIVE)
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless size >= 1."""
-        super().__post_init__()
-        require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook an adapter to the last module of every layer, whose output is the layer's."""

@@ -26,6 +26,7 @@ from typing import ClassVar
 import torch
 
 from stream.config.run import TrainingConfig
+from stream.config.setting import POSITIVE, Settings, setting
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
 from stream.errors import require
@@ -91,7 +92,7 @@ class Tags:
 
 
 @dataclass
-class Learner:
+class Learner(Settings):
     """A method; state after `attach`.
 
     ``model`` (encoder and heads), ``seed``, ``pad_id``, ``learned`` (the tasks so far, in order),
@@ -99,10 +100,11 @@ class Learner:
     one in `setup` and it is filled and restored), and the three dictionaries of tensors.
     """
 
-    lr: float = 5e-5
-    head_lr: float | None = None
+    lr: float = setting(5e-5, POSITIVE)
+    head_lr: float | None = setting(None, POSITIVE)
     """Learning rate of the heads; null takes ``lr``."""
 
+    GROUP: ClassVar[str] = "learner"
     tags: ClassVar[Tags] = Tags()
     name: ClassVar[str] = ""
     """The method's name: that of its file, or of its entry point."""
@@ -113,16 +115,6 @@ class Learner:
         cls.name = cls.__module__.rpartition(".")[2]
 
     # Hooks: what a method may fill.
-
-    def __post_init__(self) -> None:
-        """Check the hyperparameters.
-
-        Raises:
-            UserError: a learning rate that is not positive.
-        """
-        require(self.lr > 0, f"learner.lr must be positive, got {self.lr}")
-        positive = self.head_lr is None or self.head_lr > 0
-        require(positive, f"learner.head_lr must be positive, got {self.head_lr}")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Insert modules into the encoder and create state; called once, before the first task.

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from stream.config.setting import NOT_NEGATIVE, setting
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
-from stream.errors import require
 from stream.learners._shared.replaying import Replaying
 from stream.learners.workload import Epoch
 from stream.models.heads import Head, joined
@@ -28,15 +28,8 @@ from stream.seeding import numpy_generator
 class Derpp(Replaying):
     """Train shared weights, and hold stored examples to their labels and to earlier logits."""
 
-    alpha: float = 0.3
-    beta: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless both are at least 0."""
-        super().__post_init__()
-        for name in ("alpha", "beta"):
-            value = getattr(self, name)
-            require(value >= 0, f"learner.{name} must not be negative, got {value}")
+    alpha: float = setting(0.3, NOT_NEGATIVE)
+    beta: float = setting(0.5, NOT_NEGATIVE)
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with two draws from the buffer behind it."""

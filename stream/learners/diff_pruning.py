@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from stream.config.setting import NOT_NEGATIVE, Range, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
-from stream.errors import require
 from stream.learners._shared.sparse import Sparse
 from stream.models.encoder import Encoder
 from stream.models.modules.gates import Gates
@@ -27,14 +27,9 @@ class DiffPruning(Sparse):
     """Learn a gated difference, then the ``fraction`` of it that is largest; and a head."""
 
     fraction: float = 0.005
-    sparsity: float = 1.25e-7
-    gate_start: float = 5.0
+    sparsity: float = setting(1.25e-7, NOT_NEGATIVE)
+    gate_start: float = setting(5.0, Range(-100, 100))
     structured: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless sparsity >= 0."""
-        super().__post_init__()
-        require(self.sparsity >= 0, f"learner.sparsity must not be negative, got {self.sparsity}")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Give every entry a gate, and with ``structured`` every tensor."""

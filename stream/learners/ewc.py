@@ -15,9 +15,9 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from stream.config.setting import Range, at_least, setting
 from stream.data.batches import Batch, collate
 from stream.data.task import Task
-from stream.errors import require, require_effect
 from stream.learners._shared.sequential import Penalized
 from stream.learners.base import Tags
 from stream.models.losses import part_loss
@@ -30,20 +30,10 @@ class Ewc(Penalized):
 
     strength: float = 100.0
     online: bool = False
-    decay: float = 1.0
-    fisher_rows: int = 128
+    decay: float = setting(1.0, Range(0, 1), needs={"online": True})
+    fisher_rows: int = setting(128, at_least(1))
 
     tags: ClassVar[Tags] = replace(Penalized.tags, cuda_graph_safe=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless 0 <= decay <= 1 and fisher_rows >= 1."""
-        super().__post_init__()
-        require(0 <= self.decay <= 1, f"learner.decay must be in [0, 1], got {self.decay}")
-        require_effect(
-            self, "learner.decay", used=self.online, otherwise="with learner.online=false"
-        )
-        rows = self.fisher_rows
-        require(rows >= 1, f"learner.fisher_rows must be at least 1, got {rows}")
 
     def begin_task(self, task: Task) -> None:
         """Anchor the penalty, once there is one."""

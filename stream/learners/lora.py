@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.errors import require
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.low_rank import LowRank, query_value_maps
@@ -19,16 +19,10 @@ class Lora(Learner):
     """Train changes of rank ``rank`` of every query and value map, and a head."""
 
     lr: float = 4e-3
-    rank: int = 8
-    alpha: float = 16.0
+    rank: int = setting(8, at_least(1, WIDEST))
+    alpha: float = setting(16.0, POSITIVE)
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless rank >= 1 and alpha > 0."""
-        super().__post_init__()
-        require(self.rank >= 1, f"learner.rank must be at least 1, got {self.rank}")
-        require(self.alpha > 0, f"learner.alpha must be positive, got {self.alpha}")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook a low-rank map to every query and value map."""

@@ -13,9 +13,9 @@ from typing import ClassVar
 
 import torch
 
+from stream.config.setting import NOT_NEGATIVE, POSITIVE, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
-from stream.errors import require
 from stream.learners._shared.sequential import Sequential
 from stream.learners.base import Tags
 from stream.models.heads import States
@@ -26,17 +26,10 @@ from stream.models.losses import batch_loss
 class Lwf(Sequential):
     """Train shared weights, with the model before the task as a teacher of old outputs."""
 
-    strength: float = 3.0
-    temperature: float = 2.0
+    strength: float = setting(3.0, NOT_NEGATIVE)
+    temperature: float = setting(2.0, POSITIVE)
 
     tags: ClassVar[Tags] = replace(Sequential.tags, cuda_graph_safe=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless strength >= 0 and temperature > 0."""
-        super().__post_init__()
-        require(self.strength >= 0, f"learner.strength must not be negative, got {self.strength}")
-        temperature = self.temperature
-        require(temperature > 0, f"learner.temperature must be positive, got {temperature}")
 
     def begin_task(self, task: Task) -> None:
         """Keep the encoder as it is now."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
+from stream.config.setting import NOT_NEGATIVE, POSITIVE, WIDEST, at_least, setting
 from stream.data.batches import Batch
-from stream.errors import require
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import Sources
@@ -26,17 +26,9 @@ class OLora(Learner):
     """Train a pair of rank ``rank`` for every query and value map, and a head."""
 
     lr: float = 2e-3
-    rank: int = 8
-    alpha: float = 16.0
-    orthogonality: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless rank >= 1, alpha > 0, orthogonality >= 0."""
-        super().__post_init__()
-        require(self.rank >= 1, f"learner.rank must be at least 1, got {self.rank}")
-        require(self.alpha > 0, f"learner.alpha must be positive, got {self.alpha}")
-        valid = self.orthogonality >= 0
-        require(valid, f"learner.orthogonality must not be negative, got {self.orthogonality}")
+    rank: int = setting(8, at_least(1, WIDEST))
+    alpha: float = setting(16.0, POSITIVE)
+    orthogonality: float = setting(0.5, NOT_NEGATIVE)
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook a pair per task to every query and value map."""

@@ -14,9 +14,10 @@ from itertools import count
 import numpy as np
 
 from stream.config.run import TrainingConfig
+from stream.config.setting import WIDEST, at_least, setting
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
-from stream.errors import require, require_effect
+from stream.errors import require
 from stream.learners.joint import Joint
 from stream.learners.workload import Epoch, Workload, planned_work
 from stream.models.encoder import Encoder
@@ -29,20 +30,18 @@ class Pals(Joint):
     """Train the encoder on all tasks at once, and attention of ``size`` units for each task."""
 
     lr: float = 1e-4
-    size: int = 204
-    attention_heads: int = 6
+    size: int = setting(204, at_least(1, WIDEST))
+    attention_heads: int = setting(6, at_least(1, WIDEST))
+    prefix: bool = setting(default=False, idle="with learner=pals: leave it out")
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError unless the attention heads divide the size."""
         super().__post_init__()
-        fits = self.attention_heads >= 1 and self.size % self.attention_heads == 0
         require(
-            fits and self.size >= 1,
+            self.size % self.attention_heads == 0,
             f"learner.size must be a multiple of learner.attention_heads, got {self.size} and "
             f"{self.attention_heads}",
         )
-        otherwise = "with learner=pals: leave it out"
-        require_effect(self, "learner.prefix", used=False, otherwise=otherwise)
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Insert the attention of every task."""

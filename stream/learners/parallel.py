@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.errors import require
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import Architecture, insert_adapters
@@ -21,17 +21,11 @@ class Parallel(Learner):
     """Adapters of ``size`` units beside every feed-forward sub-layer, and a head."""
 
     lr: float = 2e-3
-    size: int = 64
-    scale: float = 4.0
-    init_std: float = 0.02
+    size: int = setting(64, at_least(1, WIDEST))
+    scale: float = setting(4.0, POSITIVE)
+    init_std: float = setting(0.02, POSITIVE)
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless size >= 1 and scale > 0."""
-        super().__post_init__()
-        require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
-        require(self.scale > 0, f"learner.scale must be positive, got {self.scale}")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Put an adapter beside every feed-forward sub-layer."""

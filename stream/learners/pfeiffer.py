@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.errors import require
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import insert_adapters, reduced
@@ -22,15 +22,10 @@ class Pfeiffer(Learner):
     """Adapters of D / ``reduction`` units after every feed-forward sub-layer, and a head."""
 
     lr: float = 4e-3
-    reduction: int = 16
-    init_std: float = 0.02
+    reduction: int = setting(16, at_least(1, WIDEST))
+    init_std: float = setting(0.02, POSITIVE)
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless reduction >= 1."""
-        super().__post_init__()
-        require(self.reduction >= 1, f"learner.reduction must be at least 1, got {self.reduction}")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Put an adapter into every feed-forward sub-layer."""

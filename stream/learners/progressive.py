@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.errors import require
+from stream.config.setting import WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.columns import add_columns
@@ -23,14 +23,9 @@ class Progressive(Learner):
 
     lr: float = 4e-4
     head_lr: float | None = 2e-3
-    size: int = 64
+    size: int = setting(64, at_least(1, WIDEST))
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True, reads_past_tasks=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless size >= 1."""
-        super().__post_init__()
-        require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Put a column of every task beside the layers."""

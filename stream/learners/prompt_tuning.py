@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.errors import require
+from stream.config.setting import at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.prompt import SoftPrompt
@@ -22,14 +22,9 @@ class PromptTuning(Learner):
     """Train a prompt of ``length`` vectors and a head; each task owns its copy."""
 
     lr: float = 1e-1
-    length: int = 20
+    length: int = setting(20, at_least(1, 4096))
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless length >= 1."""
-        super().__post_init__()
-        require(self.length >= 1, f"learner.length must be at least 1, got {self.length}")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Insert the prompt into the encoder's input."""

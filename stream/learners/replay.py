@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from stream.config.setting import setting
 from stream.data.batches import Batch
 from stream.data.mixture import Rehearsal, owners
 from stream.data.task import Task
-from stream.errors import choose
 from stream.learners._shared.replaying import Replaying
 from stream.learners.base import Tags
 from stream.learners.workload import Epoch
@@ -30,14 +30,9 @@ SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
 class Replay(Replaying):
     """Train shared weights on new and stored examples together."""
 
-    sampling: str = "uniform"
+    sampling: str = setting("uniform", SAMPLING)
 
     tags: ClassVar[Tags] = replace(Replaying.tags, cuda_graph_safe=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError for an unknown way to draw."""
-        super().__post_init__()
-        choose("learner.sampling", self.sampling, SAMPLING)
 
     def begin_task(self, task: Task) -> None:
         """Note whose outputs stand where, once on the device."""

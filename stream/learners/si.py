@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import torch
 
+from stream.config.setting import POSITIVE, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
-from stream.errors import require
 from stream.learners._shared.sequential import Penalized
 
 
@@ -23,14 +23,9 @@ class Si(Penalized):
     """Train shared weights, held near where earlier tasks left them by their importance."""
 
     strength: float = 1000.0
-    xi: float = 0.1
+    xi: float = setting(0.1, POSITIVE)
 
     ANCHOR: ClassVar[str] = "start"  # where a path starts is where the penalty is anchored
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless xi > 0."""
-        super().__post_init__()
-        require(self.xi > 0, f"learner.xi must be positive, got {self.xi}")
 
     def begin_task(self, task: Task) -> None:
         """Start a new path."""

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from stream.config.setting import POSITIVE, at_least, setting
 from stream.data.batches import Batch, evaluation_batches
 from stream.data.task import Task
-from stream.errors import require
 from stream.learners._shared.fitted import Fitted
 from stream.learners.base import Tensors
 
@@ -37,14 +37,8 @@ class Occurrences(NamedTuple):
 class TfIdf(Fitted):
     """Fit the ``terms`` most frequent word pieces and pairs with an L2 ``penalty`` (1 / C)."""
 
-    penalty: float = 0.03
-    terms: int = 50_000
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless penalty > 0 and terms >= 1."""
-        super().__post_init__()
-        require(self.penalty > 0, f"learner.penalty must be positive, got {self.penalty}")
-        require(self.terms >= 1, f"learner.terms must be at least 1, got {self.terms}")
+    penalty: float = setting(0.03, POSITIVE)
+    terms: int = setting(50_000, at_least(1))
 
     def fitted(self, task: Task) -> Tensors:
         """Return terms [F], idf [F], coefficients [F, K] and intercept [K]."""

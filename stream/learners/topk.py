@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stream.config.setting import at_least, setting
 from stream.errors import require
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
@@ -22,14 +23,9 @@ class TopK(Learner):
 
     lr: float = 4e-4
     head_lr: float | None = 2e-3
-    layers: int = 1
+    layers: int = setting(1, at_least(1))
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless layers >= 1 (without any it is `frozen`)."""
-        super().__post_init__()
-        require(self.layers >= 1, f"learner.layers must be at least 1, got {self.layers}")
 
     def trains(self, name: str) -> bool:
         """Return true for the top layers, and the pooler above them."""

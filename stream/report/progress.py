@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from stream.config.run import RunConfig
 from stream.data.prepare.account_lines import account_lines
+from stream.data.prepare.shortages import shortages
 from stream.data.task import Task
 from stream.evaluation.probe import planned_evaluations
 from stream.formatting import count, data_label, percent
@@ -124,6 +125,8 @@ class Display:
         if probed:
             self.say(f"the probe, every {config.probe.every} steps, adds {probed:,} evaluations")
         for task in tasks:
+            if few := [*shortages(task, "train"), *shortages(task, split)]:
+                self.say(f"note: {task.name}: {'; '.join(few)}")
             for line in account_lines(task):
                 self._log.info("%s %s", task.name, line)
 
@@ -173,6 +176,11 @@ class Display:
         )
         pairs = (f"{t} {percent(s)}" for t, s in zip(titles, scores, strict=False))
         self.say("      " + " · ".join(pairs))
+        cells = record.score_matrix.cells[index][: index + 1]
+        undefined = [t for t, c in zip(titles, cells, strict=True) if c is not None and c.undefined]
+        if undefined:
+            why = "all predictions or all labels are equal"
+            self.say(f"      undefined, so recorded as 0 ({why}): {', '.join(undefined)}")
 
     def finish(self, record: RunRecord, folder: Path) -> None:
         """Print the closing table."""

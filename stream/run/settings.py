@@ -9,9 +9,12 @@ import msgspec
 
 from stream.config.compose import register, restore
 from stream.config.composition import Composition
+from stream.config.effect import check_effects
+from stream.config.given import given_settings
+from stream.config.members import unusable
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
-from stream.config.typed import in_grammar
+from stream.config.typed import in_grammar, parse
 from stream.data.build import DATA
 from stream.errors import choose, require, understood
 from stream.learners import LEARNERS
@@ -21,6 +24,7 @@ from stream.report.tracking import TRACKERS
 def register_groups() -> None:
     """Make the names of learners, data sources and trackers known to Hydra."""
     register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    unusable("learner", LEARNERS.broken)
 
 
 def compose_settings(overrides: Sequence[str]) -> tuple[RunConfig, Path]:
@@ -39,7 +43,9 @@ def compose_settings(overrides: Sequence[str]) -> tuple[RunConfig, Path]:
         f"experiment={composition.choice('experiment')} sweeps {', '.join(lost)}: give one value "
         "for each, or sweep on the command line (task-stream run -m)",
     )
-    return composition.run_config(), composition.run_folder
+    config = composition.run_config()
+    check_effects([(config, given_settings(parse(texts)))])
+    return config, composition.run_folder
 
 
 def as_values(config: RunConfig) -> dict[str, Any]:
@@ -58,12 +64,12 @@ def recorded_config(values: Mapping[str, Any], learner: str, source: str) -> Run
     Raises:
         UserError: values that this version does not understand.
     """
-    choose("learner", learner, LEARNERS)
+    method = LEARNERS[learner]
     choose("data", source, DATA)
     with understood("the recorded configuration"):
         tracker = values["tracking"]["name"]
         groups = {
-            "learner": LEARNERS[learner],
+            "learner": method,
             "data": DATA[source],
             "tracking": TRACKERS[tracker] if tracker in TRACKERS else TRACKERS["none"],
         }

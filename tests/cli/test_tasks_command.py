@@ -40,7 +40,7 @@ def test_from_a_file_to_a_stream_in_three_commands(reviews: Path, tmp_path: Path
     assert "cp1252" in report
     assert "semicolon" in report
     assert "1 row with nothing in 'verdict'" in report
-    files = ["data=files", "data.root=."]
+    files = ["data=files"]
     shown = call("stream.tasks", "show", "reviews", *files, "--config-dir", "my-tasks")
     assert "1 no_text (line 202)" in shown
     assert "1 no_label (line 203)" in shown

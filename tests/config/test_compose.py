@@ -156,7 +156,7 @@ def composition(learner: str) -> Composition:
         ("adapter", "learner.lr=abc", "learner.lr: Value 'abc'"),
         ("adapter", "seed=1.5", "seed: Value '1.5'"),
         ("adapter", "backbone.shape.a=1", "backbone.shape.a: Key 'a' is not in struct"),
-        ("replay", "learner.budget=-3", "learner.budget must be at least 1, or all; got -3"),
+        ("replay", "learner.budget=-3", "learner.budget must be at least 1, or all, got -3"),
         ("adapter", "limits.eval=0", "limits.eval must be at least 1"),
         ("adapter", "order=up", "unknown order 'up'"),
         ("adapter", "order_seed=3", "no effect with order=given"),
@@ -168,7 +168,7 @@ def composition(learner: str) -> Composition:
             "checkpoint.enabled=false checkpoint.every=3",
             "checkpoint.every=3 has no effect",
         ),
-        ("adapter", "training.warmup=1.5", "training.warmup must be in"),
+        ("adapter", "training.warmup=1.5", "training.warmup must be below 1, got 1.5"),
         ("adapter", "training.engine=capture", "Did you mean 'captured'"),
     ],
 )

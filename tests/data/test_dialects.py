@@ -118,7 +118,7 @@ def test_dialects_are_set(tmp_path: Path, content: str, setting: dict, expected:
         ({"escape": ""}, r"dialect\.escape must be one ASCII character"),
         ({"quote": "'", "quoting": False}, "has no effect with dialect.quoting=false"),
         ({"quote": "'", "escape": "'"}, "must differ"),
-        ({"skip": -1}, r"dialect\.skip must be >= 0, got -1"),
+        ({"skip": -1}, r"dialect\.skip must be at least 0, got -1"),
         ({"comment": "#\n"}, r"dialect\.comment must be text of one line"),
         ({"skip": 3}, r"a\.csv: has 2 lines, dialect\.skip is 3"),
     ],

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stream.data.prepare.shortages import shortages
 from stream.data.table import Account
 from stream.data.task import Split, Task
 
@@ -33,6 +34,7 @@ def account_lines(task: Task) -> Iterator[str]:
                 f"label, {account.contradicting:,} with another one"
             )
         yield f"  {len(split):,} encoded, {split.truncated:,} of them cut; {_labels(task, split)}"
+        yield from (f"  {line}" for line in shortages(task, name))
 
 
 def _labels(task: Task, split: Split) -> str:

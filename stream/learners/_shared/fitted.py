@@ -6,27 +6,25 @@ from typing import ClassVar
 import torch
 
 from stream.config.run import TrainingConfig
+from stream.config.setting import POSITIVE, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
-from stream.errors import require_effect
 from stream.learners.base import Learner, Tags, Tensors
 from stream.learners.workload import Workload
+
+NO_STEPS = "with learner={0.name}, which makes no training steps"
 
 
 @dataclass
 class Fitted(Learner):
     """A learner without training steps: `fitted` returns what serves the task, all its own."""
 
+    lr: float = setting(5e-5, POSITIVE, idle=NO_STEPS)
+    head_lr: float | None = setting(None, POSITIVE, idle=NO_STEPS)
+
     tags: ClassVar[Tags] = Tags(
         parameter_isolation=True, seeded=False, uses_encoder=False, learns_spans=False
     )
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError for a learning rate, which would change nothing."""
-        super().__post_init__()
-        otherwise = f"with learner={self.name}: it has no training steps"
-        for name in ("lr", "head_lr"):
-            require_effect(self, f"learner.{name}", used=False, otherwise=otherwise)
 
     def fitted(self, task: Task) -> Tensors:
         """Return the tensors that serve ``task``, from its training rows, on the CPU."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stream.config.setting import at_least, setting
 from stream.data.task import Task
-from stream.errors import require
 from stream.learners._shared.replay_buffer import ReplayBuffer
 from stream.learners._shared.sequential import Sequential
 from stream.models.encoder import Encoder
@@ -18,15 +18,8 @@ class Replaying(Sequential):
     again, so earlier heads go on learning too.
     """
 
-    budget: int | str = 50
-    replayed: int = 16
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless both are at least 1 (or budget is all)."""
-        super().__post_init__()
-        valid = self.budget == "all" or (isinstance(self.budget, int) and self.budget >= 1)
-        require(valid, f"learner.budget must be at least 1, or all; got {self.budget!r}")
-        require(self.replayed >= 1, f"learner.replayed must be at least 1, got {self.replayed}")
+    budget: int | str = setting(50, at_least(1, others=("all",)))
+    replayed: int = setting(16, at_least(1))
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Start with an empty buffer."""

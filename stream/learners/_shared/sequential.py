@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stream.errors import choose, require, require_effect
+from stream.config.setting import NOT_NEGATIVE, WIDEST, at_least, setting
 from stream.learners._shared.quadratic import QuadraticPenalty
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder
@@ -22,16 +22,8 @@ class Sequential(Learner):
 
     lr: float = 5e-5
     head_lr: float | None = 2e-3
-    part: str = "encoder"
-    size: int = 64
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError for an unknown part, or a size below 1."""
-        super().__post_init__()
-        choose("learner.part", self.part, ("encoder", "adapter"))
-        require(self.size >= 1, f"learner.size must be at least 1, got {self.size}")
-        adapters = self.part == "adapter"
-        require_effect(self, "learner.size", used=adapters, otherwise="with learner.part=encoder")
+    part: str = setting("encoder", ("encoder", "adapter"))
+    size: int = setting(64, at_least(1, WIDEST), needs={"part": "adapter"})
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Insert one set of adapters where adapters are what is trained."""
@@ -48,14 +40,9 @@ class Sequential(Learner):
 class Penalized(Sequential):
     """Pay ``strength`` times a quadratic penalty for moving away from earlier tasks."""
 
-    strength: float = 1.0
+    strength: float = setting(1.0, NOT_NEGATIVE)
 
     ANCHOR: ClassVar[str] = "anchor"
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless strength >= 0."""
-        super().__post_init__()
-        require(self.strength >= 0, f"learner.strength must not be negative, got {self.strength}")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Start without a penalty."""

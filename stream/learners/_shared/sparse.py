@@ -11,9 +11,9 @@ from typing import ClassVar
 import torch
 
 from stream.config.run import TrainingConfig
+from stream.config.setting import Range, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
-from stream.errors import require
 from stream.learners.base import Learner, Tags
 from stream.learners.workload import Epoch, Workload
 
@@ -26,14 +26,9 @@ class Sparse(Learner):
 
     lr: float = 5e-5
     head_lr: float | None = 2e-3
-    fraction: float = 0.05
+    fraction: float = setting(0.05, Range(0, 1, above=True))
 
     tags: ClassVar[Tags] = Tags(parameter_isolation=True, sparse_differences=True)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless 0 < fraction <= 1."""
-        super().__post_init__()
-        require(0 < self.fraction <= 1, f"learner.fraction must be in (0, 1], got {self.fraction}")
 
     def importance(self, name: str, change: torch.Tensor) -> torch.Tensor:
         """Return how much each entry of a parameter matters, of the shape of its ``change``."""

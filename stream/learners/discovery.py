@@ -1,0 +1,129 @@
+"""Finds the methods: modules of a package, and entry points of other packages.
+
+A module or entry point that cannot be used breaks nothing but itself: why is kept under its name.
+"""
+
+import importlib
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import Any
+
+from stream.errors import UserError, first_line, require, unknown
+from stream.learners.base import Learner
+
+
+class Learners(dict[str, type[Learner]]):
+    """The methods by name.
+
+    Attributes:
+        broken: the names that are taken by what is no method, and why it is none.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broken: dict[str, str] = {}
+
+    def __missing__(self, name: str) -> type[Learner]:
+        """Raise UserError: the name is unknown, or what has it is broken."""
+        if name in self.broken:
+            raise UserError(f"learner {name!r} cannot be used: {self.broken[name]}")
+        raise unknown("learner", name, self)
+
+    def add(self, name: str, define: Callable[[], type[Learner] | None]) -> None:
+        """Take a method under a name, which two methods cannot have.
+
+        Args:
+            name: its name on the command line.
+            define: returns it, or None if there is none after all; if that fails, the name is
+                broken.
+        """
+        try:
+            learner = define()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's file does
+            self.broken[name] = _reason(error)
+            return
+        if learner is None:
+            return
+        if name in self or name in self.broken:
+            other = self.pop(name, None)
+            both = ", ".join(kind.__module__ for kind in (other, learner) if kind is not None)
+            self.broken[name] = f"two learners are called {name!r}, in {both}; rename one of them"
+            return
+        learner.name = name
+        self[name] = learner
+
+
+def find_learners(package: ModuleType, entries: Iterable[EntryPoint]) -> Learners:
+    """Import every module of a package, and every entry point, and take the methods they define.
+
+    Args:
+        package: its modules define at most one method each, which has the module's name; those
+            without one are helpers of others.
+        entries: each names a method, which gets the entry point's name.
+    """
+    found = Learners()
+    for info in pkgutil.iter_modules(package.__path__):
+        if not info.ispkg:
+            found.add(info.name, partial(_defined_in, f"{package.__name__}.{info.name}"))
+    for entry in entries:
+        found.add(entry.name, partial(_loaded, entry))
+    return found
+
+
+def _loaded(entry: EntryPoint) -> type[Learner]:
+    """Return the method that an entry point names.
+
+    Raises:
+        UserError: it is none.
+    """
+    return _checked(entry.load(), f"entry point {entry.value}")
+
+
+def _defined_in(name: str) -> type[Learner] | None:
+    """Return the method that a module defines; None if it defines none but private ones.
+
+    Raises:
+        UserError: it defines several, or one that is not declared as it should be.
+    """
+    module = importlib.import_module(name)
+    defined = [
+        member
+        for member in vars(module).values()
+        if isinstance(member, type)
+        and issubclass(member, Learner)
+        and member is not Learner
+        and member.__module__ == module.__name__
+        and not member.__name__.startswith("_")
+    ]
+    names = ", ".join(member.__name__ for member in defined)
+    require(len(defined) < 2, f"{module.__file__} defines more than one learner: {names}")
+    return _checked(defined[0], module.__file__) if defined else None
+
+
+def _checked(learner: Any, where: object) -> type[Learner]:
+    """Return a method; raise UserError if it is none, or its fields are no hyperparameters."""
+    is_one = isinstance(learner, type) and issubclass(learner, Learner) and learner is not Learner
+    require(is_one, f"{where} is no class that derives from stream.learners.base.Learner")
+    declared = vars(learner).get("__annotations__", {})
+    own = [name for name, kind in declared.items() if "ClassVar" not in str(kind)]
+    decorated = "__dataclass_fields__" in vars(learner)
+    require(decorated or not own, f"{where}: put @dataclass before class {learner.__name__}")
+    return learner
+
+
+def _reason(error: BaseException) -> str:
+    """Return why an import failed, with the file and line where it did."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    written = [f for f in frames if not f.filename.startswith("<") and f.filename != __file__]
+    own = [f for f in written if not f.filename.startswith((sys.prefix, sys.base_prefix))]
+    where = "".join(f"{f.filename}, line {f.lineno}: " for f in (own or written)[-1:])
+    return f"{where}{type(error).__name__}: {first_line(error)}"

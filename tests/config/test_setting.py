@@ -1,0 +1,169 @@
+"""Every field of every part of the settings: valid values are kept, all others are one line."""
+
+import math
+from dataclasses import MISSING, Field, fields, make_dataclass
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream.config.backbone import BackboneConfig
+from stream.config.data import Limits
+from stream.config.run import (
+    CheckpointConfig,
+    EvaluationConfig,
+    ProbeConfig,
+    TrainingConfig,
+)
+from stream.config.setting import LAST_SEED, Range, Rule, Settings, at_least, rules, setting
+from stream.config.task import DialectSpec, GeneratedText
+from stream.data.build import DATA
+from stream.errors import UserError
+from stream.learners import LEARNERS
+from stream.run.settings import compose_settings
+
+PARTS: dict[str, type[Settings]] = {
+    **LEARNERS,
+    **DATA,
+    "backbone": BackboneConfig,
+    "checkpoint": CheckpointConfig,
+    "dialect": DialectSpec,
+    "evaluation": EvaluationConfig,
+    "generated text": GeneratedText,
+    "limits": Limits,
+    "probe": ProbeConfig,
+    "training": TrainingConfig,
+}
+GIVEN = {"backbone": {"name": "made", "origin": "folder", "location": "here"}}
+"""What a part does not have by itself."""
+FIELDS = [(name, f) for name, kind in PARTS.items() for f in fields(kind)]
+IDS = [f"{name}.{f.name}" for name, f in FIELDS]
+TOGETHER = ("size", "attention_heads")  # of `pals`: one is a multiple of the other
+NEVER = (math.nan, math.inf, -math.inf, 1e300, -1e300, 1e-300, 10**30, -(10**30))
+
+
+def made(name: str, field: "Field[Any]", value: Any) -> Any:
+    """Make a part with one value, and with what this one needs; return the value that it has."""
+    rule = rules(PARTS[name])[field.name]
+    needed = {key: 1 if wanted is None else wanted for key, wanted in (rule.needs or {}).items()}
+    part = PARTS[name](**{**GIVEN.get(name, {}), **needed, field.name: value})
+    return getattr(part, field.name)
+
+
+def refused(name: str, field: "Field[Any]", value: Any) -> None:
+    """Assert that a value is refused in one line that has the name of the setting."""
+    with pytest.raises(UserError) as caught:
+        made(name, field, value)
+    assert field.name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def kinds(field: "Field[Any]") -> set[Any]:
+    """The types that a field's values may have."""
+    return set(get_args(field.type)) or {field.type}
+
+
+@pytest.mark.parametrize(("name", "field"), FIELDS, ids=IDS)
+def test_what_no_number_may_be_and_other_types_are_refused(name: str, field: "Field[Any]") -> None:
+    for value in NEVER:
+        refused(name, field, value)
+    for kind, value in ((bool, True), (int, 3), (str, "odd"), (float, 0.5), (list, ["odd"])):
+        wider = {int} & {kind} and float in kinds(field)  # a whole number is a number
+        if not (kinds(field) & {kind, Any} or wider or str(field.type).startswith(kind.__name__)):
+            refused(name, field, value)
+
+
+RULES = [(n, f, rules(PARTS[n])[f.name]) for n, f in FIELDS]
+RANGED = [(n, f, r.valid) for n, f, r in RULES if isinstance(r.valid, Range) and not r.idle]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "valid"), RANGED, ids=[f"{n}.{f.name}" for n, f, _ in RANGED]
+)
+def test_a_range_ends_where_it_says(name: str, field: "Field[Any]", valid: Range) -> None:
+    step = 1 if int in kinds(field) else 1e-9
+    refused(name, field, valid.low if valid.above else valid.low - step)
+    refused(name, field, valid.high if valid.below else max(valid.high + step, valid.high * 1.01))
+    if not (name == "pals" and field.name in TOGETHER):
+        whole = int if int in kinds(field) else float
+        low, high = (
+            (valid.low, valid.high) if whole is int else (valid.low + 1e-9, valid.high - 1e-9)
+        )
+        assert made(name, field, whole(low)) == whole(low)
+        assert made(name, field, whole(high)) == whole(high)
+
+
+NUMBERS = [
+    (n, f) for n, f in FIELDS if kinds(f) & {int, float} and (n != "pals" or f.name not in TOGETHER)
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(NUMBERS),
+    st.one_of(st.integers(), st.floats(), st.integers(0, 9), st.floats(0, 1), st.text(max_size=3)),
+)
+def test_a_value_is_kept_or_refused_in_one_line(chosen: tuple, value: Any) -> None:
+    name, field = chosen
+    kept, problem = value, ""
+    try:
+        kept = made(name, field, value)
+    except UserError as error:
+        problem = str(error)
+    assert "\n" not in problem
+    assert not problem or field.name in problem
+    assert kept == value or problem
+    assert problem or not isinstance(value, float) or math.isfinite(value)
+
+
+def test_every_number_of_every_learner_has_a_range() -> None:
+    """Another default, which a subclass gives, keeps it."""
+    for name, kind in LEARNERS.items():
+        for field in fields(kind):
+            bounded = isinstance(rules(kind)[field.name].valid, Range)
+            assert bounded == bool(kinds(field) & {int, float}), f"{name}.{field.name}"
+
+
+def test_defaults_are_valid_and_choices_are_checked() -> None:
+    for name, field in FIELDS:
+        rule: Rule = rules(PARTS[name])[field.name]
+        if field.default is not MISSING and field.name not in GIVEN.get(name, {}):
+            assert made(name, field, field.default) == field.default
+        if isinstance(rule.valid, tuple):
+            refused(name, field, "no such name")
+
+
+def test_a_default_that_a_subclass_changes_keeps_needs_and_idleness() -> None:
+    base = make_dataclass(
+        "Base",
+        [
+            ("on", bool, False),
+            ("rate", float, setting(0.5, Range(0, 1), needs={"on": True})),
+            ("old", int, setting(3, at_least(1), idle="with {0.GROUP}")),
+        ],
+        bases=(Settings,),
+        namespace={"GROUP": "made"},
+    )
+    kind = make_dataclass("Kind", [("rate", float, 0.25)], bases=(base,))
+    assert kind(on=True, rate=1).rate == 1
+    assert kind().rate == 0.25
+    with pytest.raises(UserError, match=r"made.rate=0.5 has no effect with made.on=false; use"):
+        kind(rate=0.5)
+    with pytest.raises(UserError, match=r"made.old=4 has no effect with made"):
+        kind(old=4)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("learner.lr=inf", "learner.lr must be 0, or a number"),
+        ("training.clip_norm=1e300", "training.clip_norm must be"),
+        (f"training.epochs={10**30}", "training.epochs must be"),
+        (f"seed={LAST_SEED + 1}", "seed must be"),
+    ],
+)
+def test_the_command_line_says_it_too(override: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        compose_settings([override, "task=[rte]"])
+    assert "\n" not in str(caught.value)
