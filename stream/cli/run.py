@@ -21,7 +21,8 @@ from rich.console import Console
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
 from stream.cli.overrides import CommandLine, check_command_line
-from stream.cli.sweeps import SweepReport, run_job
+from stream.cli.job_folders import register_job_folder
+from stream.cli.sweeps import Job, SweepReport, run_job
 from stream.cli.terminal import outlive_readers
 from stream.config import compose
 from stream.config.paths import conf_folder
@@ -34,6 +35,10 @@ from stream.run.resume import resumed_config, unfinished_run
 from stream.run.session import run_in
 from stream.run.settings import compose_settings, register_groups
 from stream.run_folder import FILE_NAME
+
+
+# When this module is imported, because other processes of a sweep get no more than `job`.
+register_job_folder()
 
 
 def add_commands(commands: Any) -> None:
@@ -74,8 +79,8 @@ def job(composed: DictConfig) -> float | None:
     hydra_config = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
     if hydra_config.mode == RunMode.MULTIRUN:
-        start = hydra_config.callbacks["sweep"].start
-        return run_job(lambda: compose.to_objects(composed), folder, start, partial(_run, folder))
+        build = partial(compose.to_objects, composed)
+        return run_job(Job.of(hydra_config), build, partial(_run, folder))
     with error_boundary(partial(_how_a_run_goes_on, folder)) as status:
         config = compose.to_objects(composed)
         resume = config.resume is not None and (folder / FILE_NAME).exists()
