@@ -76,7 +76,7 @@ def _concerns(error: OSError, folder: Path) -> bool:
     """
     if error.filename is None:
         return error.errno in FULL or (error.errno is None and type(error) is OSError)
-    path, folder = Path(os.path.abspath(error.filename)), Path(os.path.abspath(folder))  # noqa: PTH100 - links stay
+    path, folder = Path(os.path.abspath(error.filename)), Path(os.path.abspath(folder))
     return path.is_relative_to(folder) or folder.is_relative_to(path)
 
 

@@ -8,7 +8,7 @@ for people.
 import copy
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -97,7 +97,7 @@ def _records(sweep: Path, counted: tuple[str, ...]) -> Iterator[tuple[str, str, 
             continue  # no run of this program; whoever reads it by name is told
 
 
-@lru_cache(maxsize=None)
+@cache
 def _record(path: Path, changed: int, counted: tuple[str, ...]) -> tuple[str, str]:
     """Return digest and status of a run; it is read again when its file was changed."""
     del changed

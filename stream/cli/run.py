@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +19,27 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
-from stream.cli.overrides import CommandLine, check_command_line
 from stream.cli.job_folders import register_job_folder
-from stream.cli.sweeps import Job, SweepReport, run_job
+from stream.cli.overrides import CommandLine, check_command_line
+from stream.cli.sweeps import (
+    Job,
+    SweepReport,
+    check_sweep_folder,
+    in_first_process,
+    run_job,
+)
 from stream.cli.terminal import outlive_readers
 from stream.config import compose
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
-from stream.run.interrupt import Interrupted
+from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer
 from stream.run.resume import resumed_config, unfinished_run
 from stream.run.session import run_in
 from stream.run.settings import compose_settings, register_groups
 from stream.run_folder import FILE_NAME
-
 
 # When this module is imported, because other processes of a sweep get no more than `job`.
 register_job_folder()
@@ -62,15 +66,30 @@ def main(arguments: Sequence[str]) -> None:
     with error_boundary(partial(_how_a_sweep_goes_on, line)) as status:
         line = _with_run_folder(line)
         check_command_line(conf_folder(), line)
+        if line.multirun:
+            check_sweep_folder(line.value("hydra.sweep.dir"), line.value("sweep"))
         sys.argv[1:] = line.for_hydra()
-        try:
-            job()
-        except BrokenProcessPool as error:  # joblib raises one of its own
-            reason = "a process of the sweep was killed (was there memory enough?)"
-            raise ChildProcessError(reason) from error
+        _run_all()
         status.code = EXIT_FAILED if SweepReport.failed else 0
     if status.code:
         raise SystemExit(status.code)
+
+
+def _run_all() -> None:
+    """Have Hydra run everything.
+
+    Raises:
+        Interrupted: a signal asked to stop.
+        ChildProcessError: a process of a sweep was killed.
+    """
+    with stop_requests(StopAll()) as stop:
+        try:
+            job()
+        except BrokenProcessPool as error:  # joblib raises one of its own
+            stop.check()  # that process had not begun anything that could save
+            reason = "a process of the sweep was killed (was there memory enough?)"
+            raise ChildProcessError(reason) from error
+        stop.check()
 
 
 @hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")
@@ -80,7 +99,7 @@ def job(composed: DictConfig) -> float | None:
     folder = Path(hydra_config.runtime.output_dir)
     if hydra_config.mode == RunMode.MULTIRUN:
         build = partial(compose.to_objects, composed)
-        return run_job(Job.of(hydra_config), build, partial(_run, folder))
+        return run_job(Job.now(), build, partial(_run, folder))
     with error_boundary(partial(_how_a_run_goes_on, folder)) as status:
         config = compose.to_objects(composed)
         resume = config.resume is not None and (folder / FILE_NAME).exists()
@@ -95,7 +114,7 @@ def job(composed: DictConfig) -> float | None:
 def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa: FBT001
     """Run one job; the caller is the only writer of the folder."""
     # Jobs that run side by side share a screen: plain lines, each with its job's name.
-    alone = current_process().name == "MainProcess"
+    alone = in_first_process()
     return run_in(
         folder,
         config,
@@ -129,10 +148,11 @@ def _with_run_folder(line: CommandLine) -> CommandLine:
 
 def _how_a_run_goes_on(folder: Path, error: BaseException) -> str:
     """Say behind an error how to go on, and where the finished rows are if there are any."""
+    written = folder / FILE_NAME
     if isinstance(error, Interrupted):
         lost = "nothing is kept to go on from (checkpoint.enabled=false)"
+        lost = lost if written.exists() else "nothing was done yet"
         return f"; go on with: resume={folder}" if error.saved else f"; {lost}"
-    written = folder / FILE_NAME
     try:
         partial = RunRecord.read(folder).status == "partial"
     except UserError:  # none was written, or it is not ours

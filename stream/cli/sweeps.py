@@ -10,11 +10,13 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
@@ -37,7 +39,7 @@ from stream.run.checkpoint import CheckpointStore
 from stream.run.interrupt import Interrupted
 from stream.run.lock import exclusive_writer
 from stream.run.settings import as_values, deciding_values, first_difference
-from stream.run_folder import FILE_NAME, LOCK, LOG_NAME, FullDiskError
+from stream.run_folder import FILE_NAME, LOCK, LOG_NAME, SWEEP, FullDiskError, check_writable
 
 UNFINISHED = "unfinished"
 IN_THIS_PROCESS = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
@@ -53,7 +55,7 @@ class SweepReport(Callback):
     """
 
     failed: ClassVar[int] = 0
-    """Jobs that failed in the sweep that ended last in this process."""
+    """Jobs that failed or were stopped in the sweep that ended last in this process."""
 
     def __init__(self, start: str):
         self._start = start
@@ -69,7 +71,17 @@ class SweepReport(Callback):
         folder = Path(config.hydra.sweep.dir)
         found = outcomes(folder, self._start)
         print("\n".join(closing_lines(folder, found)), flush=True)
-        SweepReport.failed = sum(outcome.outcome == FAILED for outcome in found)
+        SweepReport.failed = sum(outcome.outcome in (FAILED, STOPPED) for outcome in found)
+
+
+def check_sweep_folder(folder: str | None, name: str | None) -> None:
+    """Check that a sweep's folder can be written to: ``hydra.sweep.dir``, or that of its name.
+
+    Raises:
+        UserError: what is in the way.
+    """
+    named = Path("runs") if name is None else Path("runs/sweeps") / name
+    check_writable(named if folder is None else Path(folder), SWEEP)
 
 
 def plan(config: DictConfig) -> Plan:
@@ -108,14 +120,15 @@ class Job:
     side_by_side: bool
 
     @classmethod
-    def of(cls, hydra: DictConfig) -> Self:
-        """Return the job that Hydra has begun, from Hydra's own settings."""
+    def now(cls) -> Self:
+        """Return the job that Hydra has begun in this process."""
+        hydra = HydraConfig.get()
         folder, start = Path(hydra.runtime.output_dir), hydra.callbacks["sweep"].start
         planned = Plan.read(folder.parent, start)
         told = [o for o in hydra.overrides.task if o.partition("=")[0] in planned.swept]
-        settings = ", ".join(told or [f"learner={hydra.runtime.choices.learner}"])
+        settings = ", ".join(told or [f"learner={hydra.runtime.choices['learner']}"])
         beside = hydra.launcher["_target_"] != IN_THIS_PROCESS
-        return cls(hydra.job.num, folder, start, settings, planned, beside)
+        return cls(hydra.job.num, folder, start, settings, planned, side_by_side=beside)
 
     @property
     def sweep(self) -> Path:
@@ -142,24 +155,21 @@ def run_job(job: Job, build: Callable[[], RunConfig], run: Run) -> float | None:
         The average score, None for a job that failed.
 
     Raises:
-        Interrupted: a signal asked to stop; nothing more of the sweep may run in this process.
+        Interrupted: a signal asked to stop.
     """
     began = time.monotonic()
     own = Outcome(job.number, job.folder.name, job.settings)
-    twin = next((o for o in job.others() if o.folder == own.folder and o.job != own.job), None)
     own.write(job.sweep, job.start)
     print(heading(own, job.plan, job.others()), flush=True)
     try:
-        if twin is None:
-            ended = _run_once(build(), job, own, run)
-        else:
-            reason = f"it has the settings of job {twin.job + 1}"
-            ended = replace(own, outcome=SKIPPED, reason=reason)
+        ended = _dropped(job, own) or _run_once(build(), job, own, run)
     except Interrupted as error:
         ended = replace(own, outcome=STOPPED, reason=str(error))
         _end(job, ended, began)
         requeue(error)
-        raise
+        if in_first_process():
+            raise
+        return None  # raised there, it would have the first process kill those that still save
     except Exception as error:  # noqa: BLE001 - whatever it is, the other jobs go on
         reason = " ".join(str(error).split()) or type(error).__name__
         ended = replace(own, outcome=FAILED, reason=reason)
@@ -167,6 +177,24 @@ def run_job(job: Job, build: Callable[[], RunConfig], run: Run) -> float | None:
             _keep_traceback(job.folder)
     _end(job, ended, began)
     return ended.average
+
+
+def in_first_process() -> bool:
+    """Whether this process was not started by the one that began the sweep (by joblib)."""
+    return current_process().name == "MainProcess"
+
+
+def _dropped(job: Job, own: Outcome) -> Outcome | None:
+    """Return how a job ended that is not to be looked at; None for all others."""
+    others = [outcome for outcome in job.others() if outcome.job != own.job]
+    twin = next((other for other in others if other.folder == own.folder), None)
+    if twin is not None:
+        reason = f"it has the settings of job {twin.job + 1}"
+        return replace(own, outcome=SKIPPED, reason=reason)
+    stopped = next((other for other in others if other.outcome == STOPPED), None)
+    if stopped is not None and not in_first_process():
+        return replace(own, outcome=STOPPED, reason=stopped.reason)
+    return None
 
 
 def _end(job: Job, ended: Outcome, began: float) -> None:

@@ -4,15 +4,19 @@ A person sends SIGINT (Ctrl-C), a system SIGTERM, a terminal that closes SIGHUP,
 SIGUSR1 or SIGUSR2 some time before it ends a job.
 """
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import active_children
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import Self
+from typing import Self, TypeVar
 
 DEMANDS = (signal.SIGINT, signal.SIGTERM)
 WARNINGS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+Request = TypeVar("Request", bound="StopRequest")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -66,13 +70,34 @@ class StopRequest:
             raise Interrupted(self.signum, saved=self.saved)
 
 
+class StopAll(StopRequest):
+    """The request to stop whatever this process has begun: there is no run that could save.
+
+    Processes that it started for the jobs of a sweep are asked to save and stop instead.
+    """
+
+    def note(self, signum: int, frame: FrameType | None) -> None:
+        """Handle a signal.
+
+        Raises:
+            Interrupted: no process of a sweep has to be waited for, or a second demand.
+        """
+        super().note(signum, frame)
+        workers = active_children()
+        if not workers:
+            raise Interrupted(signum, saved=False)
+        for worker in workers:
+            if worker.pid is not None:
+                # A terminal sends its signals to them as well; this one may come twice.
+                os.kill(worker.pid, signal.SIGUSR1)
+
+
 @contextmanager
-def stop_requests() -> Iterator[StopRequest]:
-    """Note the signals inside the block instead of dying of them.
+def stop_requests(request: Request) -> Iterator[Request]:
+    """Have ``request`` note the signals inside the block instead of dying of them.
 
     A signal that was ignored when the block began stays ignored (SIGHUP under nohup).
     """
-    request = StopRequest()
     if current_thread() is not main_thread():  # only the main thread may handle signals
         yield request
         return
