@@ -65,8 +65,8 @@ def folder_errors(folder: Path, place: Place) -> Iterator[None]:
 
 
 def _told(folder: Path, place: Place, reason: str) -> str:
-    wanted = f"it has to be one that can be written to; choose another with {place.setting}=FOLDER"
-    return f"{place.name} {folder}: {reason}; {wanted}"
+    wanted = f"choose another with {place.setting}=FOLDER"
+    return f"{place.name} {folder}: nothing can be written there ({reason}); {wanted}"
 
 
 def _concerns(error: OSError, folder: Path) -> bool:

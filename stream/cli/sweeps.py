@@ -164,7 +164,7 @@ def run_job(job: Job, build: Callable[[], RunConfig], run: Run) -> float | None:
     try:
         ended = _dropped(job, own) or _run_once(build(), job, own, run)
     except Interrupted as error:
-        ended = replace(own, outcome=STOPPED, reason=str(error))
+        ended = replace(own, outcome=STOPPED, reason=f"by {signal.Signals(error.signum).name}")
         _end(job, ended, began)
         requeue(error)
         if in_first_process():
