@@ -132,9 +132,10 @@ def test_a_run_that_every_signal_stopped_in_turn_ends_as_if_none_had(
     monkeypatch.setattr("stream.report.plots.write_figures", lambda record, folder: [])
     stopped, config = tmp_path / "stopped", compose_settings(TINY)[0]
     for number, path, at in MOMENTS:
-        with monkeypatch.context() as patch, pytest.raises(Interrupted) as caught:
+        with monkeypatch.context() as patch:
             patch.setattr(path, sending(number, resolve_name(path), at))
-            run(stopped, deepcopy(config))
+            with pytest.raises(Interrupted) as caught:
+                run(stopped, deepcopy(config))
         assert (caught.value.signum, caught.value.saved) == (number, True), path
     run(stopped, deepcopy(config))
     run(tmp_path / "whole", deepcopy(config))
