@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks.stress.kill import comparable
+from stream.cli.sweeps import requeue
 from stream.config.run import RunConfig
 from stream.run.interrupt import (
     DEMANDS,
@@ -98,6 +99,27 @@ def test_without_a_run_a_signal_stops_at_once_and_says_that_nothing_is_saved() -
 def test_an_interruption_comes_whole_from_another_process() -> None:
     found = pickle.loads(pickle.dumps(Interrupted(USR2, saved=False)))
     assert (str(found), found.signum, found.saved) == ("stopped by SIGUSR2", USR2, False)
+
+
+@pytest.mark.parametrize(
+    ("number", "preempted", "requeued"),
+    [(TERM, "USR2", USR2), (USR1, "USR2", USR2), (HUP, "USR1", USR1), (INT, "USR2", None)],
+)
+def test_submitit_s_own_handler_puts_a_job_back(
+    monkeypatch: pytest.MonkeyPatch, number: int, preempted: str, requeued: int | None
+) -> None:
+    got: list[int] = []
+    before = {n: signal.signal(n, lambda signum, frame: got.append(signum)) for n in WARNINGS}
+    try:
+        requeue(Interrupted(number))  # not within submitit
+        assert got == []
+        monkeypatch.setenv("SUBMITIT_EXECUTOR", "slurm")
+        monkeypatch.setenv("SUBMITIT_PREEMPT_SIGNAL", preempted)
+        requeue(Interrupted(number))
+    finally:
+        for n, handler in before.items():
+            signal.signal(n, handler)
+    assert got == ([] if requeued is None else [requeued])
 
 
 def run(folder: Path, config: RunConfig) -> None:
