@@ -61,7 +61,10 @@ def folder_errors(folder: Path, place: Place) -> Iterator[None]:
         if error.errno in FULL or error.errno is None:
             left = f"{reason}; make room there, or choose another with {place.setting}=FOLDER"
             raise FullDiskError(f"{place.name} {folder}: {left}") from error
-        raise UserError(_told(folder, place, _obstacle(folder) or reason)) from error
+        obstacle = _obstacle(folder)
+        if obstacle is None and isinstance(error, FileNotFoundError):
+            raise  # it was there when the run began: no mistake of the setting
+        raise UserError(_told(folder, place, obstacle or reason)) from error
 
 
 def _told(folder: Path, place: Place, reason: str) -> str:
