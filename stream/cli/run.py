@@ -82,7 +82,7 @@ def _run_all() -> None:
         Interrupted: a signal asked to stop.
         ChildProcessError: a process of a sweep was killed.
     """
-    with stop_requests(StopAll()) as stop:
+    with stop_requests(StopAll) as stop:
         try:
             job()
         except BrokenProcessPool as error:  # joblib raises one of its own

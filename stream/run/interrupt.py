@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from multiprocessing import active_children
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import Self, TypeVar
+from typing import Self
 
 DEMANDS = (signal.SIGINT, signal.SIGTERM)
 WARNINGS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-
-Request = TypeVar("Request", bound="StopRequest")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -93,11 +91,12 @@ class StopAll(StopRequest):
 
 
 @contextmanager
-def stop_requests(request: Request) -> Iterator[Request]:
-    """Have ``request`` note the signals inside the block instead of dying of them.
+def stop_requests(kind: type[StopRequest] = StopRequest) -> Iterator[StopRequest]:
+    """Have a request of a kind note the signals inside the block instead of dying of them.
 
     A signal that was ignored when the block began stays ignored (SIGHUP under nohup).
     """
+    request = kind()
     if current_thread() is not main_thread():  # only the main thread may handle signals
         yield request
         return

@@ -46,7 +46,7 @@ def run_stream(
         TrainingDivergedError: a loss that is not finite; the rows so far are in results.json.
         Interrupted: a signal asked to stop; what was done is saved.
     """
-    with stop_requests(StopRequest()) as stop:
+    with stop_requests() as stop:
         stop.saved = resume
         started = time.perf_counter()
         run = build_run(config, folder, display.reading, display.loading)

@@ -20,7 +20,6 @@ from stream.run.interrupt import (
     WARNINGS,
     Interrupted,
     StopAll,
-    StopRequest,
     stop_requests,
 )
 from stream.run.session import run_in
@@ -43,7 +42,7 @@ def send(*numbers: int) -> None:
 @pytest.mark.parametrize("number", SIGNALS)
 def test_every_signal_is_noted_and_its_handler_comes_back(number: int) -> None:
     before = signal.getsignal(number)
-    with stop_requests(StopRequest()) as request:
+    with stop_requests() as request:
         request.check()
         send(number)
         request.saved = True
@@ -57,7 +56,7 @@ def test_every_signal_is_noted_and_its_handler_comes_back(number: int) -> None:
 def test_what_was_ignored_stays_ignored(number: int) -> None:
     before = signal.signal(number, signal.SIG_IGN)
     try:
-        with stop_requests(StopRequest()) as request:
+        with stop_requests() as request:
             send(number)
             request.check()
         assert signal.getsignal(number) is signal.SIG_IGN
@@ -81,7 +80,7 @@ def test_what_was_ignored_stays_ignored(number: int) -> None:
 def test_a_second_demand_stops_at_once_and_warnings_wait(
     numbers: tuple[int, ...], at_once: bool
 ) -> None:
-    with stop_requests(StopRequest()) as request:
+    with stop_requests() as request:
         if at_once:
             with pytest.raises(Interrupted):
                 send(*numbers)
@@ -91,7 +90,7 @@ def test_a_second_demand_stops_at_once_and_warnings_wait(
 
 
 def test_without_a_run_a_signal_stops_at_once_and_says_that_nothing_is_saved() -> None:
-    with stop_requests(StopAll()), pytest.raises(Interrupted) as caught:
+    with stop_requests(StopAll), pytest.raises(Interrupted) as caught:
         send(USR1)
     assert not caught.value.saved
 
