@@ -1,5 +1,110 @@
-"""The file names in a run folder, shared by the program and by the analysis."""
+"""The file names in a run folder, and why nothing can be written to a folder, in one line.
+
+Shared by the program and by the analysis.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from stream.errors import UserError, require
 
 FILE_NAME = "results.json"
 SCHEMA = 1  # of results.json; raise it when readers must handle a change
 LOCK, LOG_NAME = "lock", "run.log"  # all files of a run killed before its first record
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class FullDiskError(OSError):
+    """There is no room left in a folder. The message names it and its setting."""
+
+
+class Place(NamedTuple):
+    """A kind of folder that is written to, and the setting that chooses it."""
+
+    name: str
+    setting: str
+
+
+RUN = Place("run folder", "hydra.run.dir")
+SWEEP = Place("sweep folder", "hydra.sweep.dir")
+CACHE = Place("cache", "cache")
+
+
+def check_writable(folder: Path, place: Place) -> None:
+    """Check that a folder can be made and written to; nothing is made or written.
+
+    Raises:
+        UserError: what is in the way, and the setting that chooses another folder.
+    """
+    reason = _obstacle(folder)
+    require(reason is None, _told(folder, place, str(reason)))
+
+
+@contextmanager
+def folder_errors(folder: Path, place: Place) -> Iterator[None]:
+    """Say what a failure to write below ``folder`` means; errors of other paths pass.
+
+    Raises:
+        UserError: nothing can be written there.
+        FullDiskError: there is no room.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not _concerns(error, folder):
+            raise
+        reason = error.strerror or str(error)
+        if error.errno in FULL or error.errno is None:
+            left = f"{reason}; make room there, or choose another with {place.setting}=FOLDER"
+            raise FullDiskError(f"{place.name} {folder}: {left}") from error
+        obstacle = _obstacle(folder)
+        if obstacle is None and isinstance(error, FileNotFoundError):
+            raise  # it was there when the run began: no mistake of the setting
+        raise UserError(_told(folder, place, obstacle or reason)) from error
+
+
+def _told(folder: Path, place: Place, reason: str) -> str:
+    wanted = f"choose another with {place.setting}=FOLDER"
+    return f"{place.name} {folder}: nothing can be written there ({reason}); {wanted}"
+
+
+def _concerns(error: OSError, folder: Path) -> bool:
+    """Whether an error is about ``folder``, a folder above it, or something below it.
+
+    Python names no file where writing to an open one fails, and NumPy gives no number either.
+    """
+    if error.filename is None:
+        return error.errno in FULL or (error.errno is None and type(error) is OSError)
+    path, folder = Path(os.path.abspath(error.filename)), Path(os.path.abspath(folder))
+    return path.is_relative_to(folder) or folder.is_relative_to(path)
+
+
+def _obstacle(folder: Path) -> str | None:
+    """Return why nothing can be written to a folder that may not be there yet; None if it can."""
+    try:
+        os.lstat(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # a name that is too long, links in a circle, ...
+        return getattr(error, "strerror", None) or str(error)
+    absolute = Path.cwd() / folder
+    for part in [absolute, *absolute.parents]:
+        if part.is_dir():
+            return _read_only(part)
+        if part.is_symlink():
+            return f"{part} is a link to nothing"
+        if part.exists():
+            return f"{part} is a file"
+    return None
+
+
+def _read_only(folder: Path) -> str | None:
+    """Return why a folder that is there cannot be written to; None if it can."""
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+    return f"{folder}: {os.strerror(errno.EROFS if read_only else errno.EACCES)}"

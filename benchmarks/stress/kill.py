@@ -1,10 +1,10 @@
 """Kills runs at random moments and goes on with them: do they end as if nothing had happened?
 
 Run: python -m benchmarks.stress.kill --kills 200 --learners all --seed 0. For each learner, small
-runs are killed (SIGKILL) at random calls of the functions in `MOMENTS` or at random times, and
-resumed. Each must end with the unbroken run's results.json (times aside), weights and files; that
-run has an interpreter of its own, so that nothing rests on the order of a set. Exit code 1
-otherwise.
+runs get a random signal (SIGKILL, or one of those that ask to save and stop) at random calls of the
+functions in `MOMENTS` or at random times, and are resumed. Each must end with the unbroken run's
+results.json (times aside), weights and files; that run has an interpreter of its own, so that
+nothing rests on the order of a set. Exit code 1 otherwise.
 """
 
 import argparse
@@ -28,9 +28,11 @@ import msgspec
 
 from benchmarks import ROOT
 from benchmarks.warm import forked, run_stream  # which sets the number of threads first
+from stream.cli.boundary import SIGNALLED
 from stream.learners import LEARNERS
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
+from stream.run.interrupt import WARNINGS
 from stream.run_folder import FILE_NAME
 
 TASKS = "task=[stsb,cola,crowdflower_airline]"
@@ -54,6 +56,9 @@ MOMENTS = {
     "figures": "stream.report.plots:write_figures",
 }
 TIMER = "any time"
+SIGNALS = {s.name: s for s in (signal.SIGKILL, signal.SIGTERM, *WARNINGS)}
+# A run that saved ends with 128 and the number; one that had not begun dies of the signal.
+STOPPED = {code for number in SIGNALS.values() for code in (-number, SIGNALLED + number)}
 
 
 @dataclass
@@ -91,18 +96,18 @@ def hooked(path: str, act: Callable[..., None]) -> None:
     setattr(owner, last, call)
 
 
-def die_at(stage: str, number: int) -> None:
-    """Make this process kill itself at the ``number``-th call of a stage."""
+def die_at(stage: str, number: int, signum: int) -> None:
+    """Make this process send itself a signal at the ``number``-th call of a stage."""
     left = number
 
     def act(*arguments: Any) -> None:
         nonlocal left
         left -= 1
         if left == 0:
-            if stage == "write":
+            if stage == "write" and signum == signal.SIGKILL:
                 path, data = arguments[0], b"".join(arguments[1:])
                 path.with_name(f".{path.name}.tmp").write_bytes(data[: len(data) // 2])
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signum)
 
     hooked(MOMENTS[stage], act)
 
@@ -124,15 +129,15 @@ def count_calls(into: Path) -> None:
         hooked(path, noting(stage))
 
 
-def ended(child: int, seconds: float | None = None) -> int:
-    """Wait for a process, killing it after ``seconds``; return its exit code, -9 if killed."""
+def ended(child: int, seconds: float | None = None, signum: int = signal.SIGKILL) -> int:
+    """Wait for a process, which gets a signal after ``seconds``; return its exit code."""
     deadline = None if seconds is None else time.monotonic() + seconds
     while True:
         found, status = os.waitpid(child, 0 if deadline is None else os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status)
         if deadline is not None and time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
+            os.kill(child, signum)
             deadline = None
         time.sleep(0.002)
 
@@ -167,7 +172,8 @@ def differences(folder: Path, whole: Path) -> Iterator[str]:
 class Killing:
     """Kills runs of one learner until there were enough kills."""
 
-    def __init__(self, root: Path, name: str, chosen: random.Random):
+    def __init__(self, root: Path, name: str, chosen: random.Random, signals: Sequence[int]):
+        self._signals = signals
         self._root = root
         self._log = root / "attempts.log"
         self._settings = (*SMALL, *CASES[name])
@@ -192,13 +198,20 @@ class Killing:
         self._seconds = time.monotonic() - started
         self._calls = {"restore": 1, **json.loads(counts.read_text())}
 
-    def _ended(self, folder: Path, prepare: Callable[[], None], seconds: float | None) -> int:
+    def _ended(
+        self,
+        folder: Path,
+        prepare: Callable[[], None],
+        seconds: float | None,
+        signum: int = signal.SIGKILL,
+    ) -> int:
         """Start a run or resume it; return its exit code.
 
         Args:
             folder: the run folder.
             prepare: called in the run's process before the program.
-            seconds: when it is killed, None for never.
+            seconds: when it gets the signal, None for never.
+            signum: the signal.
         """
         begun = (folder / FILE_NAME).exists()
         if begun:
@@ -214,7 +227,7 @@ class Killing:
             prepare()
             run_stream.main(arguments)
 
-        return ended(forked(program, self._root, self._log, self._log), seconds)
+        return ended(forked(program, self._root, self._log, self._log), seconds, signum)
 
     def _next_stage(self) -> str:
         """Return where to die next: every stage once, in random order, and then again."""
@@ -226,15 +239,18 @@ class Killing:
     def one_run(self, folder: Path, kills: int) -> None:
         """Kill one run at most ``kills`` times until it is done, and compare it."""
         outcome, code = self.outcome, -signal.SIGKILL
-        while code == -signal.SIGKILL:
+        while code in STOPPED:
+            signum = self._chosen.choice(self._signals)
             stage = self._next_stage() if kills > 0 else ""
             seconds = self._chosen.random() * self._seconds if stage == TIMER else None
             # Early calls, so that a run is killed several times before it is done.
             number = self._chosen.randint(1, 1 + self._calls.get(stage, 1) // 3)
             dies = stage in MOMENTS
-            prepare = (lambda s=stage, n=number: die_at(s, n)) if dies else lambda: None
-            code = self._ended(folder, prepare, seconds)
-            killed = code == -signal.SIGKILL
+            prepare = (
+                (lambda s=stage, n=number, k=signum: die_at(s, n, k)) if dies else lambda: None
+            )
+            code = self._ended(folder, prepare, seconds, signum)
+            killed = code in STOPPED
             kills -= killed
             outcome.kills[stage] += killed
             outcome.anew += killed and not (folder / FILE_NAME).exists()
@@ -269,15 +285,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=20, help="of each learner's runs")
     parser.add_argument("--learners", default="all", help=f"all, or of {', '.join(CASES)}")
+    parser.add_argument("--signals", nargs="+", choices=SIGNALS, default=[*SIGNALS])
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
+    signals = [SIGNALS[name] for name in given.signals]
     names = list(CASES) if given.learners == "all" else given.learners.split(",")
     print(f"{'learner':<14}{'kills':>6}{'runs':>6}{'resumed':>9}{'anew':>6}")
     failed = False
     for name in names:
         root = Path(tempfile.mkdtemp(prefix=f"kill-{name}-"))
         chosen = random.Random(f"{given.seed} {name}")
-        outcome = Killing(root, name, chosen).until(given.kills)
+        outcome = Killing(root, name, chosen, signals).until(given.kills)
         print(line(name, outcome), flush=True)
         if outcome.problems:
             failed = True

@@ -1,5 +1,6 @@
 """The command line of a run, checked before Hydra sees it and before anything is written."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def check_command_line(folder: Path, line: CommandLine) -> None:
     first = trials.first()
     _check_hydra(first, overrides, multirun=line.multirun)
     if line.multirun:
+        shared = first.choice("tracking") == "wandb" and "WANDB_RUN_ID" in os.environ
+        require(not shared, "WANDB_RUN_ID names one run, -m starts several: unset it")
         trials.check(first)
     else:
         _check_run(first, line, overrides)

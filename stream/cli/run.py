@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,9 +21,16 @@ from rich.console import Console
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
 from stream.cli.command_line import CommandLine
+from stream.cli.job_folders import register_job_folder
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
-from stream.cli.sweeps import SweepReport, run_job
+from stream.cli.sweeps import (
+    Job,
+    SweepReport,
+    check_sweep_folder,
+    in_first_process,
+    run_job,
+)
 from stream.cli.terminal import outlive_readers
 from stream.config.complaints import complaints
 from stream.config.composition import to_objects
@@ -32,12 +38,15 @@ from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
-from stream.run.interrupt import Interrupted
+from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer
 from stream.run.resume import resumed_config
 from stream.run.session import run_in
 from stream.run.settings import register_groups
 from stream.run_folder import FILE_NAME
+
+# When this module is imported, because other processes of a sweep get no more than `job`.
+register_job_folder()
 
 
 def add_commands(commands: Any) -> None:
@@ -60,6 +69,8 @@ def main(arguments: Sequence[str]) -> None:
     with error_boundary() as status:
         line = with_run_folder(CommandLine(arguments))
         check_command_line(conf_folder(), line)
+        if line.multirun:
+            check_sweep_folder(line.value("hydra.sweep.dir"), line.value("sweep"))
         status.code = _started(line)
     if status.code:
         raise SystemExit(status.code)
@@ -69,14 +80,28 @@ def _started(line: CommandLine) -> int:
     """Let Hydra do what a command line asks for; return the exit code."""
     sys.argv[1:] = line.for_hydra()
     with error_boundary(partial(_how_a_sweep_goes_on, line)) as status:
+        _run_all()
+        status.code = EXIT_FAILED if SweepReport.failed else 0
+    return status.code
+
+
+def _run_all() -> None:
+    """Have Hydra run everything.
+
+    Raises:
+        UserError: what Hydra cannot do.
+        Interrupted: a signal asked to stop.
+        ChildProcessError: a process of a sweep was killed.
+    """
+    with stop_requests(StopAll) as stop:
         try:
             with complaints():
                 job()
         except BrokenProcessPool as error:  # joblib raises one of its own
+            stop.check()  # that process had not begun anything that could save
             reason = "a process of the sweep was killed (was there memory enough?)"
             raise ChildProcessError(reason) from error
-        status.code = EXIT_FAILED if SweepReport.failed else 0
-    return status.code
+        stop.check()
 
 
 @hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")
@@ -90,8 +115,7 @@ def job(composed: DictConfig) -> float | None:
     runtime = cast("dict[str, Any]", OmegaConf.to_container(hydra_config.runtime, resolve=False))
     folder = Path(runtime["output_dir"])
     if hydra_config.mode == RunMode.MULTIRUN:
-        start = hydra_config.callbacks["sweep"].start
-        return run_job(lambda: to_objects(composed), folder, start, partial(_run, folder))
+        return run_job(Job.now(), partial(to_objects, composed), partial(_run, folder))
     with error_boundary(partial(_how_a_run_goes_on, folder)) as status:
         config = to_objects(composed)
         resume = config.resume is not None and (folder / FILE_NAME).exists()
@@ -106,7 +130,7 @@ def job(composed: DictConfig) -> float | None:
 def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa: FBT001
     """Run one job; the caller is the only writer of the folder."""
     # Jobs that run side by side share a screen: plain lines, each with its job's name.
-    alone = current_process().name == "MainProcess"
+    alone = in_first_process()
     return run_in(
         folder,
         config,
@@ -119,11 +143,12 @@ def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa
 
 def _how_a_run_goes_on(folder: Path, error: BaseException) -> str:
     """Say behind an error how to go on, and where the finished rows are if there are any."""
+    written = folder / FILE_NAME
     if isinstance(error, Interrupted):
         lost = "nothing is kept to go on from (checkpoint.enabled=false)"
+        lost = lost if written.exists() else "nothing was done yet"
         again = shlex.quote(f"resume={folder}")
         return f"; go on with: {again}" if error.saved else f"; {lost}"
-    written = folder / FILE_NAME
     try:
         partial = RunRecord.read(folder).status == "partial"
     except UserError:  # none was written, or it is not ours

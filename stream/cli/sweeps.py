@@ -1,115 +1,257 @@
-"""Multiruns: what became of each job, told through files, so that it works across processes.
+"""Multiruns: each job is run, skipped or continued, and a table at the end says what became of all.
 
-Jobs of one sweep may run in this process, in others, or on other machines. Each start of a sweep
-has a folder ``outcomes/START`` with one JSON file a job.
+What the jobs know of each other is in files: see `stream.cli.outcomes`.
 """
 
-import json
+import os
+import signal
+import time
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+from multiprocessing import current_process
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+import torch
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from stream.atomic_io import write_json
-from stream.config.run import SCORE_NEUTRAL, RunConfig
+from stream.cli.outcomes import (
+    FAILED,
+    FINISHED,
+    SKIPPED,
+    STOPPED,
+    Outcome,
+    Plan,
+    closing_lines,
+    heading,
+    outcomes,
+)
+from stream.config.run import RunConfig
 from stream.errors import TrainingDivergedError, UserError, require
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
+from stream.run.interrupt import Interrupted
 from stream.run.lock import exclusive_writer
-from stream.run.settings import as_values, first_difference
-from stream.run_folder import FILE_NAME, LOCK, LOG_NAME
+from stream.run.settings import as_values, deciding_values, first_difference
+from stream.run_folder import FILE_NAME, LOCK, LOG_NAME, SWEEP, FullDiskError, check_writable
 
-OUTCOMES, UNFINISHED = "outcomes", "unfinished"
-FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
+UNFINISHED = "unfinished"
+IN_THIS_PROCESS = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
+ONE_AFTER_ANOTHER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a job ended, ``finished``, ``skipped`` or ``failed``, and why."""
-
-    outcome: str
-    reason: str = ""
+Run = Callable[[RunConfig, bool], float | None]
 
 
 class SweepReport(Callback):
-    """Says at the end of a sweep what became of its jobs; Hydra calls it in the first process.
+    """Plans a sweep and says at its end what became of its jobs, in the first process.
 
-    ``start`` tells this start of the sweep from others.
+    ``start`` tells this start of the sweep from others. Hydra calls the methods.
     """
 
     failed: ClassVar[int] = 0
-    """Jobs that failed in the sweep that ended last in this process."""
+    """Jobs that failed or were stopped in the sweep that ended last in this process."""
 
     def __init__(self, start: str):
         self._start = start
 
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Write down for the jobs how many they are and in what they differ."""
+        del kwargs
+        plan(config).write(Path(config.hydra.sweep.dir), self._start)
+
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Print how many jobs ended in which way, and name the failed ones."""
+        """Print a table of the jobs and how many ended in which way, and name the failed ones."""
         del kwargs
         folder = Path(config.hydra.sweep.dir)
         found = outcomes(folder, self._start)
         print("\n".join(closing_lines(folder, found)), flush=True)
-        SweepReport.failed = sum(outcome.outcome == FAILED for outcome in found.values())
+        SweepReport.failed = sum(outcome.outcome in (FAILED, STOPPED) for outcome in found)
 
 
-def run_job(
-    build: Callable[[], RunConfig],
-    folder: Path,
-    start: str,
-    run: Callable[[RunConfig, bool], float | None],
-) -> float | None:
+def check_sweep_folder(folder: str | None, name: str | None) -> None:
+    """Check that a sweep's folder can be written to: ``hydra.sweep.dir``, or that of its name.
+
+    Raises:
+        UserError: what is in the way.
+    """
+    named = Path("runs") if name is None else Path("runs/sweeps") / name
+    check_writable(named if folder is None else Path(folder), SWEEP)
+
+
+def plan(config: DictConfig) -> Plan:
+    """Return how many jobs a sweep has and in what they differ."""
+    sweeper = config.hydra.sweeper
+    own = [f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()]
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    given = parser.parse_overrides([*own, *config.hydra.overrides.task])
+    # The last one of each setting counts.
+    last = {override.get_key_element(): override for override in given}
+    swept = {key: override for key, override in last.items() if override.is_sweep_override()}
+    jobs = sweeper.get("n_trials")
+    if sweeper["_target_"] == ONE_AFTER_ANOTHER:
+        jobs = prod(len(list(override.sweep_string_iterator())) for override in swept.values())
+    return Plan(jobs, [*swept])
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of a sweep.
+
+    Attributes:
+        number: from 0.
+        folder: its run folder.
+        start: what tells this start of the sweep from others.
+        settings: what tells the job from others.
+        plan: of the sweep.
+        side_by_side: whether others may run at the same time.
+    """
+
+    number: int
+    folder: Path
+    start: str
+    settings: str
+    plan: Plan
+    side_by_side: bool
+
+    @classmethod
+    def now(cls) -> Self:
+        """Return the job that Hydra has begun in this process."""
+        hydra = HydraConfig.get()
+        folder, start = Path(hydra.runtime.output_dir), hydra.callbacks["sweep"].start
+        planned = Plan.read(folder.parent, start)
+        told = [o for o in hydra.overrides.task if o.partition("=")[0] in planned.swept]
+        settings = ", ".join(told or [f"learner={hydra.runtime.choices['learner']}"])
+        beside = hydra.launcher["_target_"] != IN_THIS_PROCESS
+        return cls(hydra.job.num, folder, start, settings, planned, side_by_side=beside)
+
+    @property
+    def sweep(self) -> Path:
+        """The folder of the sweep."""
+        return self.folder.parent
+
+    def others(self) -> list[Outcome]:
+        """Return what became of the jobs of this start so far."""
+        return outcomes(self.sweep, self.start)
+
+
+def run_job(job: Job, build: Callable[[], RunConfig], run: Run) -> float | None:
     """Run one job of a sweep; a failure is noted and printed, and does not stop the others.
 
     A job that finished in an earlier start is not run again; an unfinished one goes on from its
     checkpoint, or is set aside where it has none.
 
     Args:
-        build: makes the job's configuration.
-        folder: its run folder.
-        start: what tells this start of the sweep from others.
-        run: runs the job, from the start or (true) from its checkpoint; returns its average score.
+        job: the job.
+        build: makes its configuration.
+        run: runs it, from the start or (true) from its checkpoint; returns its average score.
 
     Returns:
         The average score, None for a job that failed.
+
+    Raises:
+        Interrupted: a signal asked to stop.
     """
-    outcome, score = Outcome(FINISHED), None
+    began = time.monotonic()
+    own = Outcome(job.number, job.folder.name, job.settings)
+    own.write(job.sweep, job.start)
+    print(heading(own, job.plan, job.others()), flush=True)
     try:
-        outcome, score = _run_once(build(), folder, run)
+        ended = _dropped(job, own) or _run_once(build(), job, own, run)
+    except Interrupted as error:
+        ended = replace(own, outcome=STOPPED, reason=f"by {signal.Signals(error.signum).name}")
+        _end(job, ended, began)
+        requeue(error)
+        if in_first_process():
+            raise
+        return None  # raised there, it would have the first process kill those that still save
     except Exception as error:  # noqa: BLE001 - whatever it is, the other jobs go on
-        outcome = Outcome(FAILED, " ".join(str(error).split()) or type(error).__name__)
-        if not isinstance(error, UserError | TrainingDivergedError):
-            _keep_traceback(folder)
-    if outcome.outcome != FINISHED:
-        print(f"{folder.name} {outcome.outcome}: {outcome.reason}", flush=True)
-    path = folder.parent / OUTCOMES / start / f"{folder.name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, asdict(outcome))
-    return score
+        reason = " ".join(str(error).split()) or type(error).__name__
+        ended = replace(own, outcome=FAILED, reason=reason)
+        if not isinstance(error, UserError | TrainingDivergedError | FullDiskError):
+            _keep_traceback(job.folder)
+    _end(job, ended, began)
+    return ended.average
 
 
-def _run_once(
-    config: RunConfig, folder: Path, run: Callable[[RunConfig, bool], float | None]
-) -> tuple[Outcome, float | None]:
-    """Run a job unless it finished before; return how that ended and its average score.
+def in_first_process() -> bool:
+    """Whether this process was not started by the one that began the sweep (by joblib)."""
+    return current_process().name == "MainProcess"
+
+
+def _dropped(job: Job, own: Outcome) -> Outcome | None:
+    """Return how a job ended that is not to be looked at; None for all others."""
+    others = [outcome for outcome in job.others() if outcome.job != own.job]
+    twin = next((other for other in others if other.folder == own.folder), None)
+    if twin is not None:
+        reason = f"it has the settings of job {twin.job + 1}"
+        return replace(own, outcome=SKIPPED, reason=reason)
+    stopped = next((other for other in others if other.outcome == STOPPED), None)
+    if stopped is not None and not in_first_process():
+        return replace(own, outcome=STOPPED, reason=stopped.reason)
+    return None
+
+
+def _end(job: Job, ended: Outcome, began: float) -> None:
+    """Note and say how a job ended that began at this time."""
+    if ended.outcome != FINISHED:
+        print(f"{ended.folder} {ended.outcome}: {ended.reason}", flush=True)
+    replace(ended, seconds=time.monotonic() - began).write(job.sweep, job.start)
+
+
+def _run_once(config: RunConfig, job: Job, own: Outcome, run: Run) -> Outcome:
+    """Run a job unless it finished before; return how that ended.
 
     Raises:
         UserError: the folder holds another configuration, or another process writes to it.
     """
-    done = finished_before(config, folder)
+    done, skipped = finished_before(config, job.folder), True
     if done is None:
         # Before anything is moved: what looks unfinished may be running in another start.
-        with exclusive_writer(folder):
-            done = finished_before(config, folder)  # it may have ended just now
+        with exclusive_writer(job.folder):
+            done = finished_before(config, job.folder)  # it may have ended just now
             if done is None:
-                resume = CheckpointStore(folder).latest() is not None
+                skipped, resume = False, CheckpointStore(job.folder).latest() is not None
                 if not resume:
-                    set_aside(folder)
-                return Outcome(FINISHED), run(config, resume)
-    return Outcome(SKIPPED, "it finished before"), done.metrics["average_score"]
+                    set_aside(job.folder)
+                run(on_its_gpu(config, job.number) if job.side_by_side else config, resume)
+                done = RunRecord.read(job.folder)
+    scores = done.metrics
+    own = replace(own, average=scores["average_score"], forgetting=scores["forgetting"])
+    if not skipped:
+        return replace(own, outcome=FINISHED)
+    return replace(own, outcome=SKIPPED, reason=_skipped(config, done))
+
+
+def _skipped(config: RunConfig, done: RunRecord) -> str:
+    """Say why a job is not run, and what was asked for that it does not have."""
+    then, now = done.config.get("probe"), as_values(config)["probe"]
+    lacks = first_difference(then, now, "probe")
+    return "it finished before" if lacks is None else f"it finished before, although {lacks}"
+
+
+def on_its_gpu(config: RunConfig, number: int) -> RunConfig:
+    """Return the configuration of a job, which takes its turn at the GPUs that are visible."""
+    gpus = torch.cuda.device_count()
+    if config.device != "auto" or gpus < 2:
+        return config
+    return replace(config, device=f"cuda:{number % gpus}")
+
+
+def requeue(error: Interrupted) -> None:
+    """Have submitit put this job back into the queue, where it is what runs the job.
+
+    Its own handler of the signal that warns of a job's end does so, and does not return. Ctrl-C
+    puts nothing back.
+    """
+    if "SUBMITIT_EXECUTOR" in os.environ and error.signum != signal.SIGINT:
+        name = os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2")  # as submitit reads it
+        signal.raise_signal(signal.Signals[f"SIG{name}"])
 
 
 def _keep_traceback(folder: Path) -> None:
@@ -127,8 +269,10 @@ def finished_before(config: RunConfig, folder: Path) -> RunRecord | None:
     if not (folder / FILE_NAME).exists():
         return None
     record = RunRecord.read(folder)
-    ignored = [name for name in SCORE_NEUTRAL if name != "probe"]
-    different = first_difference(record.config, as_values(config), ignored=ignored)
+    different = first_difference(
+        deciding_values(record.config, record.learner),
+        deciding_values(as_values(config), config.learner.name),
+    )
     require(
         different is None,
         f"{folder} holds a run of another configuration ({different}); choose another sweep name",
@@ -156,27 +300,3 @@ def set_aside(folder: Path) -> None:
     if (target / FILE_NAME).exists():
         (target / FILE_NAME).rename(target / f"unfinished-{FILE_NAME}")
     print(f"{folder.name}: an unfinished run was moved to {target}", flush=True)
-
-
-def outcomes(folder: Path, start: str) -> dict[str, Outcome]:
-    """Return the outcome of every job of one start, by the name of its folder, in order."""
-    paths = (folder / OUTCOMES / start).glob("*.json")
-    found = {path.stem: Outcome(**json.loads(path.read_text(encoding="utf-8"))) for path in paths}
-    return dict(sorted(found.items(), key=lambda item: (_number(item[0]), item[0])))
-
-
-def _number(name: str) -> int:
-    """Return the job's number at the head of its folder's name."""
-    head = name.partition("-")[0]
-    return int(head) if head.isdigit() else -1
-
-
-def closing_lines(folder: Path, found: Mapping[str, Outcome]) -> list[str]:
-    """Return how many jobs ended in which way, and the failed ones by name."""
-    count = {
-        kind: sum(outcome.outcome == kind for outcome in found.values())
-        for kind in (FINISHED, SKIPPED, FAILED)
-    }
-    lines = [f"sweep in {folder}: " + ", ".join(f"{n} {kind}" for kind, n in count.items())]
-    failed = {name: outcome for name, outcome in found.items() if outcome.outcome == FAILED}
-    return [*lines, *(f"  failed: {name}: {outcome.reason}" for name, outcome in failed.items())]

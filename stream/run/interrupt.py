@@ -1,10 +1,20 @@
-"""Ctrl-C and SIGTERM: the run stops where it can go on later. A second signal stops at once."""
+"""Signals that ask a run to stop: it saves first, and stops where it can go on later.
 
+A person sends SIGINT (Ctrl-C), a system SIGTERM, a terminal that closes SIGHUP, and a scheduler
+SIGUSR1 or SIGUSR2 some time before it ends a job.
+"""
+
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import active_children
 from threading import current_thread, main_thread
 from types import FrameType
+from typing import Self
+
+DEMANDS = (signal.SIGINT, signal.SIGTERM)
+WARNINGS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -15,41 +25,85 @@ class Interrupted(KeyboardInterrupt):
         self.signum = signum
         self.saved = saved
 
+    def __reduce__(self) -> tuple[type[Self], tuple[int], dict[str, bool]]:
+        """Say how to pickle it: it may come from another process of a sweep."""
+        return type(self), (self.signum,), {"saved": self.saved}
+
 
 class StopRequest:
-    """Whether a signal asked the run to stop."""
+    """Whether a signal asked the run to stop.
+
+    Attributes:
+        signum: the first signal; None before it.
+        saved: whether the run folder holds something to go on from.
+    """
 
     def __init__(self) -> None:
         self.signum: int | None = None
+        self.saved = False
+        self._demanded = False
 
-    def check(self, *, saved: bool) -> None:
+    def note(self, signum: int, frame: FrameType | None) -> None:
+        """Handle a signal.
+
+        A warning may come several times (from the terminal and from the shell, to each step of a
+        job), and a demand may follow it; only a second demand stops at once.
+
+        Raises:
+            Interrupted: a second SIGINT or SIGTERM.
+        """
+        del frame
+        if self._demanded and signum in DEMANDS:
+            raise Interrupted(signum, saved=self.saved)
+        self._demanded |= signum in DEMANDS
+        self.signum = signum if self.signum is None else self.signum
+
+    def check(self) -> None:
         """Stop here if that was asked for.
-
-        Args:
-            saved: whether all that was done so far is on disk.
 
         Raises:
             Interrupted: the signal.
         """
         if self.signum is not None:
-            raise Interrupted(self.signum, saved=saved)
+            raise Interrupted(self.signum, saved=self.saved)
+
+
+class StopAll(StopRequest):
+    """The request to stop whatever this process has begun: there is no run that could save.
+
+    Processes that it started for the jobs of a sweep are asked to save and stop instead.
+    """
+
+    def note(self, signum: int, frame: FrameType | None) -> None:
+        """Handle a signal.
+
+        Raises:
+            Interrupted: no process of a sweep has to be waited for, or a second demand.
+        """
+        super().note(signum, frame)
+        workers = active_children()
+        if not workers:
+            raise Interrupted(signum, saved=False)
+        for worker in workers:
+            if worker.pid is not None:
+                # A terminal sends its signals to them as well; this one may come twice.
+                os.kill(worker.pid, signal.SIGUSR1)
 
 
 @contextmanager
-def stop_requests() -> Iterator[StopRequest]:
-    """Note SIGINT and SIGTERM inside the block instead of dying of them."""
-    request = StopRequest()
+def stop_requests(kind: type[StopRequest] = StopRequest) -> Iterator[StopRequest]:
+    """Have a request of a kind note the signals inside the block instead of dying of them.
+
+    A signal that was ignored when the block began stays ignored (SIGHUP under nohup).
+    """
+    request = kind()
     if current_thread() is not main_thread():  # only the main thread may handle signals
         yield request
         return
-
-    def note(signum: int, frame: FrameType | None) -> None:
-        del frame
-        if request.signum is not None:
-            raise Interrupted(signum)
-        request.signum = signum
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    # None: something that is not Python handles it.
+    kept = (signal.SIG_IGN, None)
+    heard = [n for n in (*DEMANDS, *WARNINGS) if signal.getsignal(n) not in kept]
+    before = {number: signal.signal(number, request.note) for number in heard}
     try:
         yield request
     finally:

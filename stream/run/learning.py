@@ -60,7 +60,7 @@ def _save_within_task(run: Run, index: int, step: Step, stop: StopRequest) -> No
     if stop.signum is not None or (every is not None and step.number % every == 0):
         run.update_record()
         run.checkpoints.save(run.learner, run.record.encode(), (index, step.save()))
-    stop.check(saved=run.config.checkpoint.enabled)
+    stop.check()
 
 
 def _note(run: Run, index: int, report: FitReport, spent: int) -> None:

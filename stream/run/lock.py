@@ -1,5 +1,7 @@
 """The lock of a run folder: at most one process writes to it."""
 
+import errno
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,21 +9,32 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from stream.errors import UserError
-from stream.run_folder import LOCK
+from stream.run_folder import LOCK, RUN, folder_errors
+
+LOG = logging.getLogger(__name__)
+HELD = (errno.EWOULDBLOCK, errno.EAGAIN)
 
 
 @contextmanager
 def exclusive_writer(folder: Path) -> Iterator[None]:
     """Hold the folder's lock inside the block; the system frees it when the process dies.
 
+    Where the file system has no locks (some network file systems), a warning says so.
+
     Raises:
-        UserError: another process writes to the folder.
+        UserError: another process writes to the folder, or nothing can be written there.
     """
-    with (folder / LOCK).open("a", encoding="utf-8") as file:
+    with folder_errors(folder, RUN):
+        file = (folder / LOCK).open("a", encoding="utf-8")
+    with file:
         try:
             flock(file, LOCK_EX | LOCK_NB)
         except OSError as error:
-            raise UserError(f"another process is writing to {folder}") from error
+            if error.errno in HELD:
+                raise UserError(f"another process is writing to {folder}") from error
+            LOG.warning(
+                "%s cannot be locked (%s): start no second run in it", folder, error.strerror
+            )
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()

@@ -11,7 +11,13 @@ from stream.errors import UserError, require
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint_manager import SavedRun
 from stream.run.run import Run
-from stream.run.settings import as_values, first_difference, recorded_config
+from stream.run.settings import (
+    as_values,
+    deciding_digest,
+    deciding_values,
+    first_difference,
+    recorded_config,
+)
 from stream.run_folder import FILE_NAME
 
 LOG = logging.getLogger(__name__)
@@ -80,15 +86,15 @@ def _check_extension(stored: RunConfig, asked: RunConfig) -> None:
 
 def unfinished_run(root: Path, config: RunConfig) -> Path | None:
     """Return the newest unfinished run of this configuration below ``root``; None without one."""
-    wanted = as_values(config)
+    wanted = deciding_digest(deciding_values(as_values(config), config.learner.name))
     found = []
     for path in root.rglob(FILE_NAME):
         try:
             record = RunRecord.read(path)
         except UserError:
             continue  # not a run of this program; whoever reads it by name is told
-        same = first_difference(record.config, wanted, ignored=SCORE_NEUTRAL) is None
-        if record.status == "partial" and same:
+        deciding = deciding_values(record.config, record.learner)
+        if record.status == "partial" and deciding_digest(deciding) == wanted:
             found.append(path)
     return max(found, key=lambda path: path.stat().st_mtime).parent if found else None
 

@@ -47,6 +47,7 @@ def run_stream(
         Interrupted: a signal asked to stop; what was done is saved.
     """
     with stop_requests() as stop:
+        stop.saved = resume
         started = time.perf_counter()
         run = build_run(config, folder, display.reading, display.loading)
         run.record.overrides = None if overrides is None else list(overrides)
@@ -55,6 +56,7 @@ def run_stream(
         run.record.timing.prepare_s += time.perf_counter() - started
         run.update_record()
         run.record.write(folder)
+        stop.saved = config.checkpoint.enabled
         tracker.start(folder, run.record)
         display.start(config, run.tasks, run.num_done)
         display.say(how)
@@ -71,7 +73,7 @@ def run_stream(
             display.row(index, run.record)
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
-                stop.check(saved=config.checkpoint.enabled)
+                stop.check()
         figures = _finish(run, folder)
         tracker.finish(run.record, figures)
         display.finish(run.record, folder)

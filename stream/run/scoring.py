@@ -29,7 +29,7 @@ def score_untrained(
     display.stage("scoring the untrained learner")
     cells = []
     for task in tasks:
-        stop.check(saved=run.config.checkpoint.enabled)
+        stop.check()
         cells.append(_measured(run, task, display))
     run.record.timing.baseline_s += sum(cell.seconds for cell in cells)
     return [cell.score for cell in cells]

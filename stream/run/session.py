@@ -9,15 +9,16 @@ from stream.config.run import RunConfig
 from stream.errors import require
 from stream.report.progress import Display
 from stream.run.runner import run_stream
-from stream.run_folder import LOCK, LOG_NAME
+from stream.run_folder import LOCK, LOG_NAME, RUN, check_writable, folder_errors
 
 
 def refuse_used_folder(folder: Path) -> None:
-    """Check that nothing is in a run folder but the scraps of a run killed at its start.
+    """Check that a run folder can be written to, and holds no more than a run killed at its start.
 
     Raises:
-        UserError: names what is there.
+        UserError: names what is in the way.
     """
+    check_writable(folder, RUN)
     paths = folder.iterdir() if folder.is_dir() else ()
     used = sorted(path.name for path in paths if path.name not in (LOCK, LOG_NAME))
     require(
@@ -47,12 +48,17 @@ def run_in(
 
     Raises:
         UserError: something asked for is not there or makes no sense.
+        FullDiskError: there is no room.
         TrainingDivergedError: a loss that is not finite.
         Interrupted: a signal asked to stop.
     """
     if not resume:
         refuse_used_folder(folder)
-    with Display(console, folder, label) as display, config.tracking as tracker:
+    with (
+        folder_errors(folder, RUN),
+        Display(console, folder, label) as display,
+        config.tracking as tracker,
+    ):
         record = run_stream(
             config, folder, tracker=tracker, display=display, resume=resume, overrides=overrides
         )

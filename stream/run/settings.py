@@ -1,5 +1,7 @@
 """The settings of a run: composed from conf/ and overrides, or recorded; how two of them differ."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,12 +15,15 @@ from stream.config.effect import check_effects
 from stream.config.given import given_settings
 from stream.config.members import unusable
 from stream.config.paths import conf_folder
-from stream.config.run import RunConfig
+from stream.config.run import SCORE_NEUTRAL, RunConfig
 from stream.config.typed import in_grammar, parse
 from stream.data.build import DATA
 from stream.errors import choose, require, understood
+from stream.formatting import visible
 from stream.learners import LEARNERS
 from stream.report.tracking import TRACKERS
+
+SHOWN_LETTERS = 100
 
 
 def register_groups() -> None:
@@ -53,6 +58,37 @@ def as_values(config: RunConfig) -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(asdict(config)))
 
 
+def deciding_values(
+    values: Mapping[str, Any], learner: str, counted: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what decides the results of a run, from its settings as JSON values.
+
+    The name of the learner, which its settings do not hold, and the order of the tasks are in it.
+
+    Args:
+        values: what `as_values` returns, or what a record holds.
+        learner: the name of the learner.
+        counted: settings that count although they change no score.
+    """
+    task, learner_values = values.get("task") or {}, values.get("learner") or {}
+    left = {k: v for k, v in values.items() if k not in SCORE_NEUTRAL or k in counted}
+    named = {"learner": {"name": learner, **learner_values}, "task": list(task)}
+    return {**named, "conf/task": dict(task), **{k: v for k, v in left.items() if k not in named}}
+
+
+def deciding_digest(deciding: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what `deciding_values` returned; null is as good as not there."""
+    text = json.dumps(_without_null(deciding), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without_null(value: Any) -> Any:
+    """Return JSON values without the keys whose value is null."""
+    if isinstance(value, Mapping):
+        return {k: _without_null(v) for k, v in value.items() if v is not None}
+    return [_without_null(v) for v in value] if isinstance(value, list) else value
+
+
 def recorded_config(values: Mapping[str, Any], learner: str, source: str) -> RunConfig:
     """Return the configuration that a run recorded.
 
@@ -79,7 +115,7 @@ def recorded_config(values: Mapping[str, Any], learner: str, source: str) -> Run
 def first_difference(
     old: Any, new: Any, path: str = "", ignored: Sequence[str] = (), missing: Any = None
 ) -> str | None:
-    """Return the first value that differs, with both; None where nothing does.
+    """Return the first value that differs, with both, in short; None where nothing does.
 
     Args:
         old: JSON values.
@@ -101,5 +137,21 @@ def _differences(
                 inner = f"{path}.{key}".lstrip(".")
                 pair = old.get(key, missing), new.get(key, missing)
                 yield from _differences(*pair, inner, (), missing)
+    elif _nested(old) and _nested(new) and len(old) == len(new):
+        for index, pair in enumerate(zip(old, new, strict=True)):
+            yield from _differences(*pair, f"{path}[{index}]", (), missing)
     elif old != new:
-        yield f"{path} was {old}, now {new}"
+        was, now = _shown(old), _shown(new)
+        yield f"{path} was {was}{';' if ', ' in was else ','} now {now}"
+
+
+def _nested(value: Any) -> bool:
+    """Whether a value is a list of lists or of objects."""
+    return isinstance(value, list) and any(isinstance(v, Mapping | list) for v in value)
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a message: of what holds others, their names."""
+    if isinstance(value, Mapping | list):
+        value = ", ".join(str(name) for name in value) or "empty"
+    return visible("null" if value is None else value, SHOWN_LETTERS)

@@ -18,6 +18,7 @@ from stream.record.run_record import LedgerRecord
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.new_record import data_record, new_record
 from stream.run.run import Run
+from stream.run_folder import CACHE, folder_errors
 
 
 def build_run(
@@ -41,15 +42,17 @@ def build_run(
     """
     device = pick_device(config.device)
     check_backbone(config.backbone)
+    cache = cache_folder(config.cache)
     text_encoder = TextEncoder(
         tokenizer_location(config.backbone),
         config.backbone.max_length,
-        cache_folder(config.cache),
+        cache,
         revision=config.backbone.revision,
     )
     check_vocabulary(config.backbone, text_encoder)
     given = None if tasks is None else (tasks, ())
-    tasks, leaks = given or build_tasks(config, text_encoder, on_task)
+    with folder_errors(cache, CACHE):
+        tasks, leaks = given or build_tasks(config, text_encoder, on_task)
     on_backbone(config.backbone.name)
     encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
     ledger = LedgerRecord(

@@ -168,11 +168,18 @@ def test_a_multirun_gives_each_learner_its_own_folder(tmp_path: Path) -> None:
 
 
 def test_a_sweep_into_used_folders_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "0-adapter-s1").mkdir()
-    (tmp_path / "0-adapter-s1" / "results.json").write_text("kept")
-    code, out, _ = run(tmp_path, "-m", "seed=1", "task=[cola]", f"hydra.sweep.dir={tmp_path}")
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "results.json").write_text("kept")
+    code, out, _ = run(
+        tmp_path,
+        "-m",
+        "seed=1",
+        "task=[cola]",
+        f"hydra.sweep.dir={tmp_path}",
+        "hydra.sweep.subdir=used",
+    )
     assert code == 1
-    file = tmp_path / "0-adapter-s1/results.json"
-    assert f"0-adapter-s1 failed: {file} is no record of a run" in out
-    assert (tmp_path / "0-adapter-s1" / "results.json").read_text() == "kept"
-    assert [p.name for p in (tmp_path / "0-adapter-s1").iterdir()] == ["results.json"]
+    file = tmp_path / "used/results.json"
+    assert f"used failed: {file} is no record of a run" in out
+    assert (tmp_path / "used" / "results.json").read_text() == "kept"
+    assert [p.name for p in (tmp_path / "used").iterdir()] == ["results.json"]

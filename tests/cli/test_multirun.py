@@ -27,10 +27,19 @@ def needs(launcher: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(missing, reason=f"{plugin} is not installed")
 
 
-def state(folder: Path) -> dict[str, str]:
-    """The status of every job's results.json, by the name of its folder."""
-    paths = folder.glob("runs/sweeps/s/*/results.json")
-    return {p.parent.name: json.loads(p.read_text())["status"] for p in sorted(paths)}
+def records(folder: Path) -> list[dict[str, Any]]:
+    """The results.json of every job's folder, in the order of the names."""
+    return [json.loads(p.read_text()) for p in sorted(folder.glob("runs/sweeps/s/*/results.json"))]
+
+
+def state(folder: Path) -> dict[Any, str]:
+    """The status of every job, by its learning rate."""
+    return {r["config"]["learner"]["lr"]: r["status"] for r in records(folder)}
+
+
+def job_of(folder: Path, pattern: str = "adapter-s*-*") -> Path:
+    """The folder of the only job like this; one that is never there before it is made."""
+    return next(folder.glob(f"runs/sweeps/s/{pattern}"), folder / "not there yet")
 
 
 def workers_of(parent: int) -> list[int]:
@@ -47,7 +56,8 @@ def wandb_states(folder: Path) -> dict[str, dict[str, Any]]:
         command = [tool, "leet", "inspect", "--json", str(path)]
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         records = [json.loads(line) for line in lines.splitlines() if line.strip()]
-        found[path.parents[2].name] = {"records": records, "exit": records[-1]["exit"]}
+        results = json.loads((path.parents[2] / "results.json").read_text())
+        found[results["config"]["learner"]["lr"]] = records[-1]["exit"]
     return found
 
 
@@ -62,38 +72,47 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str
 def test_a_failed_job_stops_no_other_and_is_named_at_the_end(swept) -> None:
     folder, code, out, err = swept
     assert (code, err) == (1, "")
-    assert state(folder) == {
-        "0-finetune-s0": "complete",
-        "1-finetune-s0": "partial",
-        "2-finetune-s0": "complete",
+    assert state(folder) == {0.001: "complete", 1e30: "partial", 0.002: "complete"}
+    *table, closing, failure = out.splitlines()[-6:]
+    assert closing == "sweep in runs/sweeps/s: 2 finished, 0 skipped, 1 failed"
+    failed = job_of(folder, "finetune-s0-lr_1e_30-*").name
+    assert failure.startswith(f"  failed: {failed}: loss nan while learning task 'cola'")
+    rows = [line.split() for line in table]
+    assert [row[:2] for row in rows[1:]] == [["1", "finished"], ["2", "failed"], ["3", "finished"]]
+    assert [row[-1] for row in rows[1:]] == [f"learner.lr={v}" for v in ("0.001", "1e+30", "0.002")]
+    averages = {
+        r["config"]["learner"]["lr"]: r["metrics"].get("average_score") for r in records(folder)
     }
-    closing = out.splitlines()[-2:]
-    assert closing[0] == "sweep in runs/sweeps/s: 2 finished, 0 skipped, 1 failed"
-    assert closing[1].startswith("  failed: 1-finetune-s0: loss nan while learning task 'cola'")
+    assert rows[1][2] == f"{100 * averages[0.001]:.1f}"
+    assert [line for line in out.splitlines() if line.startswith("job 2 of 3: learner.lr=1e+30 (")]
     assert "Traceback" not in out
 
 
 def test_every_job_has_its_own_wandb_run_and_a_failed_one_says_so(swept) -> None:
     found = wandb_states(swept[0])
-    exits = {name: values["exit"].get("exit_code", 0) for name, values in found.items()}
-    assert exits == {"0-finetune-s0": 0, "1-finetune-s0": 1, "2-finetune-s0": 0}
+    assert {rate: exit_.get("exit_code", 0) for rate, exit_ in found.items()} == {
+        0.001: 0,
+        1e30: 1,
+        0.002: 0,
+    }
 
 
 def test_a_second_start_skips_finished_jobs_and_keeps_unfinished_ones_aside(swept) -> None:
     folder = swept[0]
-    finished = folder / "runs/sweeps/s/0-finetune-s0/results.json"
-    before = finished.read_bytes()
-    code, out, _ = run(folder, *SWEEP, *DIVERGING, "learner.lr=1e-3,1e30,2e-3")
+    finished = job_of(folder, "finetune-s0-lr_0.001-*")
+    # As an older version named it.
+    numbered = finished.rename(finished.with_name("0-finetune-s0"))
+    before = (numbered / "results.json").read_bytes()
+    failed = job_of(folder, "finetune-s0-lr_1e_30-*")
+    code, out, _ = run(folder, "-m", *DIVERGING, "learner.lr=2e-3,1e30,1e-3", "sweep=s")
     assert code == 1
     assert "sweep in runs/sweeps/s: 0 finished, 2 skipped, 1 failed" in out
-    assert finished.read_bytes() == before
-    aside = folder / "runs/sweeps/s/unfinished/1-finetune-s0-1"
+    assert (numbered / "results.json").read_bytes() == before
+    aside = folder / "runs/sweeps/s/unfinished" / f"{failed.name}-1"
     assert (aside / "unfinished-results.json").is_file()
     assert (aside / "run.log").is_file()
-    code, out, _ = run(folder, *SWEEP, *DIVERGING, "learner.lr=1e-3,3e-3")
-    assert code == 1
-    assert "learner.lr was 1e+30, now 0.003" in out
-    assert finished.read_bytes() == before
+    assert sorted(state(folder)) == [0.001, 0.002, 1e30]
+    assert len(records(folder)) == 3
 
 
 def test_two_sweeps_of_the_same_second_get_two_folders(tmp_path: Path) -> None:
@@ -102,7 +121,7 @@ def test_two_sweeps_of_the_same_second_get_two_folders(tmp_path: Path) -> None:
     assert [process.returncode for process in processes] == [0, 0]
     folders = {out.splitlines()[-1] for out in outs}
     assert len(folders) == 2
-    assert len(list(tmp_path.glob("runs/*/*-sweep-*/0-adapter-s1/results.json"))) == 2
+    assert len(list(tmp_path.glob("runs/*/*-sweep-*/adapter-s1-*/results.json"))) == 2
 
 
 @needs("joblib")
@@ -112,7 +131,7 @@ def test_jobs_in_other_processes(tmp_path: Path) -> None:
     code, out, _ = run_alone(tmp_path, *SWEEP, *given)
     assert code == 1
     assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 1 failed" in out
-    assert state(tmp_path) == {"0-adapter-s0": "complete", "1-adapter-s0": "partial"}
+    assert state(tmp_path) == {0.001: "complete", 1e30: "partial"}
 
 
 @needs("submitit")
@@ -121,7 +140,7 @@ def test_a_job_that_submitit_starts(tmp_path: Path) -> None:
     code, out, _ = run(tmp_path, *SWEEP, *given)
     assert code == 1
     assert "sweep in runs/sweeps/s: 0 finished, 0 skipped, 1 failed" in out
-    assert state(tmp_path) == {"0-adapter-s0": "partial"}
+    assert state(tmp_path) == {1e30: "partial"}
 
 
 @needs("joblib")
@@ -129,9 +148,11 @@ def test_a_killed_process_of_a_sweep_is_one_line(tmp_path: Path) -> None:
     given = ("task=[stsb]", "seed=1,2", *LONG, "hydra/launcher=joblib")
     process = start(tmp_path, *SWEEP, *given)
     try:
-        begun = tmp_path / "runs/sweeps/s/0-adapter-s1/checkpoint"
         deadline = time.monotonic() + 120
-        while not begun.exists() and time.monotonic() < deadline:
+        while (
+            not (job_of(tmp_path, "adapter-s1-*") / "checkpoint").exists()
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.1)
         for worker in workers_of(process.pid):
             os.kill(worker, signal.SIGKILL)
@@ -146,27 +167,29 @@ def test_a_killed_process_of_a_sweep_is_one_line(tmp_path: Path) -> None:
 
 
 def test_an_unexpected_error_leaves_its_traceback_in_the_log(tmp_path: Path) -> None:
-    (tmp_path / "runs/sweeps/s/0-adapter-s0/figures").mkdir(parents=True)
+    (tmp_path / "runs/sweeps/s/0/figures").mkdir(parents=True)
     (tmp_path / "runs/sweeps/s/unfinished").write_text("a file where a folder should be")
-    code, out, _ = run(tmp_path, *SWEEP, "task=[stsb]")
+    code, out, _ = run(tmp_path, *SWEEP, "task=[stsb]", "hydra.sweep.subdir='0'")
     assert code == 1
-    assert "0-adapter-s0 failed: " in out
+    assert "0 failed: " in out
     assert "Traceback" not in out
-    assert "FileExistsError" in (tmp_path / "runs/sweeps/s/0-adapter-s0/run.log").read_text()
+    assert "FileExistsError" in (tmp_path / "runs/sweeps/s/0/run.log").read_text()
 
 
 def test_ctrl_c_ends_the_whole_sweep(tmp_path: Path) -> None:
     process = start(tmp_path, *SWEEP, "seed=1,2,3", *LONG, "task=[stsb]")
-    begun = tmp_path / "runs/sweeps/s/0-adapter-s1/checkpoint"
     deadline = time.monotonic() + 120
-    while not begun.exists() and time.monotonic() < deadline:
+    while (
+        not (job_of(tmp_path, "adapter-s1-*") / "checkpoint").exists()
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert err == "error: stopped by SIGINT; the next start goes on from here\n"
     assert "Traceback" not in err
-    assert not (tmp_path / "runs/sweeps/s/1-adapter-s2").exists()
+    assert not job_of(tmp_path, "adapter-s2-*").exists()
 
 
 @pytest.mark.parametrize(
@@ -191,10 +214,10 @@ def test_mistakes_are_one_line_before_anything_is_written(
 def test_a_second_start_leaves_a_running_job_alone(tmp_path: Path) -> None:
     given = (*SWEEP, "task=[stsb]", "training.min_steps=100000", "checkpoint.every=1000000")
     first = start(tmp_path, *given)
-    job = tmp_path / "runs/sweeps/s/0-adapter-s0"
     deadline = time.monotonic() + 120
-    while not (job / "results.json").exists() and time.monotonic() < deadline:
+    while not (job_of(tmp_path) / "results.json").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
+    job = job_of(tmp_path)
     inode, aside = job.stat().st_ino, job.parent / "unfinished"
     second = start(tmp_path, *given)
     try:
@@ -207,5 +230,5 @@ def test_a_second_start_leaves_a_running_job_alone(tmp_path: Path) -> None:
         for process in (first, second):
             process.send_signal(signal.SIGINT)
         outs = [process.communicate(timeout=120)[0] for process in (first, second)]
-    assert "0-adapter-s0 failed: another process is writing to" in outs[1]
+    assert f"{job.name} failed: another process is writing to" in outs[1]
     assert job.stat().st_ino == inode

@@ -70,7 +70,7 @@ def test_a_full_disk_is_one_line_and_with_room_again_the_run_goes_on(
     call(f"mount -t tmpfs -o size={size} tmpfs disk")
     code, _, err = program(*TINY, *GIVEN)
     assert code == 1
-    assert "No space left on device" in err
+    assert "No space left on device; make room there" in err
     assert err.count("\n") == 1
     call("mount -o remount,size=64m disk; cp -r disk before")
     if (record := tmp_path / "before/run/results.json").exists() and record.stat().st_size:
@@ -91,8 +91,10 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     call("mount -t tmpfs -o ro tmpfs disk")
     started = Started(tmp_path / "disk", "run_stream", *TINY, *GIVEN, mounts_of=pid)
     code, _, err = started.result()
-    assert code == 1
+    assert code == 2
+    assert "run folder run: nothing can be written there" in err
     assert "Read-only file system" in err
+    assert "choose another with hydra.run.dir=FOLDER" in err
     assert err.count("\n") == 1
 
 
