@@ -25,7 +25,7 @@ def write_atomic(path: Path, *pieces: bytes) -> None:
         temporary.replace(path)
     except OSError as error:
         # Python names no file where writing to an open one fails.
-        if error.filename is None:
+        if error.errno is not None and error.filename is None:
             error.filename = str(path)
         raise
     finally:

@@ -74,7 +74,7 @@ def test_runs_are_learned_compared_and_served(call: Callable[..., str], tmp_path
     found = [json.loads(path.read_text()) for path in tmp_path.rglob("results.json")]
     assert sorted((r["seed"], r["status"]) for r in found) == [(1, "complete"), (2, "complete")]
     assert "±" in call("compare", "runs")
-    (folder,) = tmp_path.glob("runs/sweeps/s/*-s1")
+    (folder,) = tmp_path.glob("runs/sweeps/s/*-s1-*")
     text = "a fine film\na dull one\n"
     answers = call("predict", str(folder), "--task", "cola", text=text).split()
     assert len(answers) == 2
