@@ -6,11 +6,13 @@ it run there, and the copy is restored. Exit code 1 where a mutant survives that
 call equivalent, where an equivalent one is caught, or where tests fail without any mutant.
 
 The parent imports the libraries once and never the program: each child is a copy of it (fork) that
-imports the program from the mutated tree, without any file of compiled code.
+imports the program from the mutated tree. Compiled files are there, and hold for one text alone.
 """
 
 import argparse
+import compileall
 import os
+import py_compile
 import re
 import shutil
 import signal
@@ -159,6 +161,8 @@ def copies(count: int) -> Iterator[list[Path]]:
             for name in names:
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
+            checked = py_compile.PycInvalidationMode.CHECKED_HASH  # no mutant is hidden by a date
+            compileall.compile_dir(tree, quiet=2, invalidation_mode=checked)
         yield trees
 
 
