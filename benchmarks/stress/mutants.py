@@ -59,8 +59,13 @@ REPLAY = "tests/learners/test_replay.py"
 REFERENCES = "tests/learners/test_references.py"
 OLORA = "tests/learners/test_olora.py"
 PROMPT = "tests/learners/test_prompt_tuning.py"
+COEFFICIENTS = "tests/learners/test_coefficients.py"
+COMPOSITION = "tests/learners/test_composition.py"
+PUBLISHED = "tests/learners/test_published.py"
+LOSSES = "tests/models/test_losses.py"
 ADAPTERS = "tests/models/test_adapters.py"
 BF16 = "tests/models/test_bf16.py"
+LOOP = "tests/training/test_loop.py"
 TRAINING = "tests/training"
 METRICS = "tests/metrics"
 RECORD = "tests/record"
@@ -72,6 +77,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ADAPTERS,
             "tests/record/test_ledger.py",
+            COMPOSITION,
+            PUBLISHED,
             *contract("adapter"),
         ),
         (
@@ -84,6 +91,9 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/adapterfusion.py": (
         (
             ISOLATED,
+            COEFFICIENTS,
+            COMPOSITION,
+            PUBLISHED,
             *contract("adapterfusion"),
         ),
         (
@@ -99,6 +109,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/agem.py": (
         (
             SEQUENTIAL,
+            COEFFICIENTS,
             *contract("agem"),
         ),
         (
@@ -112,6 +123,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/bapna.py": (
         (
             ISOLATED,
+            PUBLISHED,
             *contract("bapna"),
         ),
         (
@@ -121,10 +133,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/bitfit.py": (
-        (
-            ISOLATED,
-            *contract("bitfit"),
-        ),
+        (ISOLATED, *contract("bitfit")),
         (
             ('name.endswith(".bias")', 'name.endswith("dense.bias")'),
             ('name.endswith(".bias")', 'name.endswith("as") or name.endswith("LayerNorm.weight")'),
@@ -133,6 +142,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/derpp.py": (
         (
             SEQUENTIAL,
+            COEFFICIENTS,
             *contract("derpp"),
         ),
         (
@@ -143,6 +153,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/diff_pruning.py": (
         (
             ISOLATED,
+            COEFFICIENTS,
             *contract("diff_pruning"),
         ),
         (
@@ -157,6 +168,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             SEQUENTIAL,
             "tests/training/test_flops.py",
+            COEFFICIENTS,
+            LOSSES,
             *contract("ewc"),
         ),
         (
@@ -173,11 +186,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/finetune.py": (
-        (
-            SEQUENTIAL,
-            TRAINING,
-            *contract("finetune"),
-        ),
+        (LOOP, *contract("finetune")),
         (
             ("return True", 'return "LayerNorm" not in name'),
             ("return True", 'return "embeddings" not in name'),
@@ -187,6 +196,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             "tests/record/test_ledger.py",
             "tests/training/test_flops.py",
+            PUBLISHED,
             *contract("frozen"),
         ),
         (
@@ -223,6 +233,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             "tests/record/test_ledger.py",
             ISOLATED,
+            PUBLISHED,
             *contract("layernorm"),
         ),
         (
@@ -236,6 +247,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/lora.py": (
         (
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("lora"),
         ),
         (
@@ -249,6 +262,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/lt_sft.py": (
         (
             ISOLATED,
+            COEFFICIENTS,
             *contract("lt_sft"),
         ),
         (
@@ -259,6 +273,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/lwf.py": (
         (
             SEQUENTIAL,
+            COEFFICIENTS,
             *contract("lwf"),
         ),
         (
@@ -285,6 +300,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/olora.py": (
         (
             OLORA,
+            COEFFICIENTS,
+            PUBLISHED,
             *contract("olora"),
         ),
         (
@@ -297,6 +314,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/pals.py": (
         (
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("pals"),
         ),
         (
@@ -308,6 +327,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/parallel.py": (
         (
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("parallel"),
         ),
         (
@@ -318,6 +339,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/pfeiffer.py": (
         (
             ISOLATED,
+            PUBLISHED,
             *contract("pfeiffer"),
         ),
         (
@@ -329,6 +351,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/progressive.py": (
         (
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("progressive"),
         ),
         (
@@ -339,6 +363,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/prompt_tuning.py": (
         (
             PROMPT,
+            COMPOSITION,
+            PUBLISHED,
             *contract("prompt_tuning"),
         ),
         (
@@ -349,6 +375,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/replay.py": (
         (
             REPLAY,
+            COEFFICIENTS,
+            LOSSES,
             *contract("replay"),
         ),
         (
@@ -361,6 +389,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/shared_adapter.py": (
         (
             SEQUENTIAL,
+            PUBLISHED,
             *contract("shared_adapter"),
         ),
         (
@@ -371,6 +400,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/si.py": (
         (
             SEQUENTIAL,
+            COEFFICIENTS,
             *contract("si"),
         ),
         (
@@ -385,6 +415,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/stacked.py": (
         (
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("stacked"),
         ),
         (
@@ -403,7 +435,10 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/topk.py": (
-        (*contract("topk"),),
+        (
+            PUBLISHED,
+            *contract("topk"),
+        ),
         (
             (
                 "encoder.layer_names(count - self.layers)",
@@ -413,12 +448,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/workload.py": (
-        (
-            TRAINING,
-            REFERENCES,
-            ISOLATED,
-            *contract("lt_sft"),
-        ),
+        (LOOP, REFERENCES, ISOLATED, *contract("lt_sft")),
         (
             ("max(training.epochs, -(", "min(training.epochs, -("),
             (
@@ -431,6 +461,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/_shared/composed.py": (
         (
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("stacked"),
         ),
         (
@@ -451,6 +483,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/_shared/quadratic.py": (
         (
             SEQUENTIAL,
+            COEFFICIENTS,
             *contract("ewc", "si"),
         ),
         (
@@ -464,6 +497,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/_shared/replay_buffer.py": (
         (
             REPLAY,
+            COEFFICIENTS,
             *contract("replay"),
         ),
         (
@@ -475,6 +509,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/_shared/replaying.py": (
         (
             REPLAY,
+            COEFFICIENTS,
             *contract("replay", "derpp"),
         ),
         (
@@ -495,6 +530,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/_shared/sequential.py": (
         (
             SEQUENTIAL,
+            COEFFICIENTS,
+            PUBLISHED,
             *contract("shared_adapter", "ewc"),
         ),
         (
@@ -505,6 +542,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/_shared/sparse.py": (
         (
             ISOLATED,
+            COEFFICIENTS,
             *contract("lt_sft", "diff_pruning"),
         ),
         (
@@ -515,11 +553,17 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ),
             ("gradient.mul_(chosen)", "pass"),
             ("p.detach() - first[name] for", "first[name] - p.detach() for"),
-            ("flat.topk(", "flat.abs().topk("),
+            ("flat.topk(", "flat.abs().topk(", "both importances are sizes, never below 0"),
         ),
     ),
     "stream/learners/base.py": (
-        ("tests/training/test_loop.py", OLORA, *contract("adapter", "replay", "progressive")),
+        (
+            LOOP,
+            OLORA,
+            COEFFICIENTS,
+            PUBLISHED,
+            *contract("adapter", "replay", "progressive", "joint", "si"),
+        ),
         (
             ("[*(names[: names.index(task)] if task in names else names), task]", "[*names, task]"),
             (
@@ -566,6 +610,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ADAPTERS,
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("adapter", "parallel"),
         ),
         (
@@ -584,6 +630,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ISOLATED,
             OLORA,
+            COMPOSITION,
+            PUBLISHED,
             *contract("lora"),
         ),
         (
@@ -595,10 +643,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/modules/gates.py": (
-        (
-            ISOLATED,
-            *contract("diff_pruning"),
-        ),
+        (ISOLATED, *contract("diff_pruning")),
         (
             ("math.log(-LOW / HIGH)", "math.log(-LOW)"),
             ("else a.grad + gradient", "else gradient"),
@@ -609,6 +654,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             PROMPT,
             BF16,
+            COMPOSITION,
+            PUBLISHED,
             *contract("prompt_tuning"),
         ),
         (
@@ -619,6 +666,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/models/modules/composition.py": (
         (
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("adapterfusion", "stacked"),
         ),
         (
@@ -631,6 +680,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/models/modules/columns.py": (
         (
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("progressive"),
         ),
         (
@@ -642,6 +693,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/models/modules/projected_attention.py": (
         (
             ISOLATED,
+            COMPOSITION,
+            PUBLISHED,
             *contract("pals"),
         ),
         (
@@ -653,14 +706,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/losses.py": (
-        (
-            REPLAY,
-            SEQUENTIAL,
-            TRAINING,
-            "tests/data/test_batches.py",
-            "tests/data/test_squad.py",
-            *contract("replay", "finetune"),
-        ),
+        (REPLAY, LOSSES, "tests/data/test_batches.py", *contract("replay")),
         (
             ("logits.masked_fill(owners != own[:, None], Head.NEVER)", "logits"),
             ('reduction="sum") / 2', 'reduction="sum")'),
@@ -668,12 +714,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/heads.py": (
-        (
-            TRAINING,
-            BF16,
-            SEQUENTIAL,
-            *contract("adapter", "replay"),
-        ),
+        (LOOP, BF16, COEFFICIENTS, *contract("adapter")),
         (
             ("self.dropout(texts.float())", "texts.float()"),
             ("                self._computes.read_trained()\n", "                pass\n"),
@@ -687,6 +728,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/models/bf16.py": (
         (
             BF16,
+            COEFFICIENTS,
             *contract("adapter", "finetune"),
         ),
         (
@@ -697,6 +739,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/models/sparse_parameters.py": (
         (
             ISOLATED,
+            COEFFICIENTS,
             *contract("lt_sft"),
         ),
         (
@@ -943,7 +986,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/fingerprint.py": (
-        ("tests/run/test_reuse.py",),
+        ("tests/record/test_fingerprint.py",),
         (
             ("{tensor.dtype} {tuple(tensor.shape)} ", "{tuple(tensor.shape)} "),
             (

@@ -11,11 +11,17 @@ from stream.data.batches import Batch, collate
 from stream.data.task import Task
 from stream.learners._shared.replay_buffer import ReplayBuffer
 from stream.learners._shared.sequential import Penalized
+from stream.learners._shared.sparse import Sparse
 from stream.learners.adapter import Adapter
 from stream.learners.adapterfusion import AdapterFusion
 from stream.learners.agem import Agem
+from stream.learners.derpp import Derpp
+from stream.learners.diff_pruning import DiffPruning
 from stream.learners.ewc import Ewc
-from stream.learners.lwf import Lwf
+from stream.learners.lt_sft import LtSft
+from stream.learners.lwf import Lwf, distillation_loss
+from stream.learners.olora import OLora
+from stream.learners.replay import Replay
 from stream.learners.si import Si
 from stream.learners.workload import Epoch, Workload
 from stream.models.heads import TaskModel
@@ -226,7 +232,6 @@ def test_lwf_adds_strength_times_what_its_teacher_says(three_tasks: list[Task]) 
 
 def test_lwf_holds_both_ends_of_a_span() -> None:
     """Each end is a choice among the tokens: two softmaxes, whose losses are averaged."""
-    from stream.learners.lwf import distillation_loss
 
     class Span:
         is_regression, is_span = False, True
@@ -406,3 +411,182 @@ def test_a_step_in_bf16_computes_with_the_weights_of_the_step_before() -> None:
     assert second == expected
     assert second < first - 0.01
     assert all(torch.equal(found[name], gradient) for name, gradient in wanted.items())
+
+
+@pytest.mark.parametrize("olds", [1, 2])
+def test_lwf_holds_every_old_head(olds: int, three_tasks: list[Task]) -> None:
+    """Each old task adds its mean distillation loss times the strength, the first one too."""
+    learner = Lwf(strength=2.0)
+    run = Stream(learner, three_tasks[: olds + 1])
+    for task in three_tasks[:olds]:
+        learner.start(task)
+        learner.finish(task)
+    new = three_tasks[olds]
+    learner.start(new)
+    teacher = copy.deepcopy(run.model.encoder).eval()
+    moved(run)
+    run.model.eval()
+    batch = rows_of(new)
+    with torch.no_grad():
+        before, now, terms = teacher(batch), run.model.encoder(batch), []
+        for old in three_tasks[:olds]:
+            head = run.model.head(old.name)
+            outputs = head(now), head(before)
+            terms.append(distillation_loss(old, *outputs, 2.0).mean().item())
+        found = learner.loss(batch).item() - batch_loss(batch, run.model(batch)).item()
+    assert found == pytest.approx(2.0 * sum(terms), rel=1e-4)
+
+
+def test_derpp_draws_twice(three_tasks: list[Task]) -> None:
+    """Logits and labels are those of two separate draws; the first one's logits are compared."""
+    learner = Derpp(budget=20, replayed=6)
+    run = Stream(learner, three_tasks[:2])
+    learner.start(three_tasks[0])
+    learner.finish(three_tasks[0])
+    learner.start(three_tasks[1])
+    drawn = []
+    for batch in learner.training_batches(three_tasks[1], Epoch(0, 1, SHORT)):
+        one, two = (batch.only(slice(i, i + 1)).input_ids for i in (1, 2))
+        ((_, split, rows),) = learner._dark
+        dark = collate([(three_tasks[0], split, rows)], 0)
+        assert torch.equal(one[:, : dark.width], dark.input_ids)
+        drawn.append({tuple(row) for row in one.tolist()} == {tuple(row) for row in two.tolist()})
+    assert not any(drawn)
+    assert run.learner.shared_tensors["a"].shape == (20, 2)
+
+
+def test_replay_draws_tasks_by_the_weights_that_it_says() -> None:
+    """``proportional``: 8 and 72 rows give a tenth and nine tenths of what is replayed."""
+    tasks = [made_task("a", 2, 8), made_task("b", 3, 72), made_task("c", 2, 160)]
+    learner = Replay(sampling="proportional", budget="all", replayed=10)
+    Stream(learner, tasks)
+    for task in tasks[:2]:
+        learner.start(task)
+        learner.finish(task)
+    learner.start(tasks[2])
+    counts = {"a": 0, "b": 0}
+    for epoch in range(4):
+        for batch in learner.training_batches(tasks[2], Epoch(epoch, 4, SHORT)):
+            own = batch.remembered.labels[0]
+            counts["a"] += int((own == 0).sum())
+            counts["b"] += int((own == 1).sum())
+    assert counts["a"] + counts["b"] == 4 * 20 * 10
+    assert counts["b"] / 800 == pytest.approx(0.9, abs=4 * math.sqrt(0.09 / 800))
+
+
+def test_a_budget_is_per_task_and_the_sample_the_run_s_own() -> None:
+    tasks, kept = [made_task("a"), made_task("b")], []
+    for seed in (0, 1):
+        learner = Replay(budget=6)
+        Stream(learner, tasks, seed=seed)
+        for task in tasks:
+            learner.start(task)
+            learner.finish(task)
+        assert learner.stored.examples == 12
+        kept.append(kept_rows(learner.stored, tasks[0]))
+    assert kept[0] != kept[1]
+    learner = Replay(budget="all")
+    Stream(learner, tasks)
+    learner.start(tasks[0])
+    learner.finish(tasks[0])
+    assert learner.stored.examples == 24
+
+
+# --- few entries
+
+
+@pytest.mark.parametrize("learner", [LtSft(fraction=0.1), DiffPruning(fraction=0.1)])
+def test_the_largest_changes_are_chosen_and_the_rest_taken_back(learner: Sparse) -> None:
+    """By size, whatever the sign; gradients elsewhere are 0, and so is what a step does there."""
+    task = made_task("a")
+    run = Stream(learner, [task])
+    learner.start(task)
+    first = {n: t.clone() for n, t in learner.task_parameters.first.items()}
+    moved(run)
+    changes = {n: p.detach() - first[n] for n, p in learner.read_parameters.items()}
+    learner._choose()
+    sizes = torch.cat([change.abs().flatten() for change in changes.values()])
+    count = round(0.1 * len(sizes))
+    least = sizes.sort(descending=True).values[count - 1]
+    assert sum(int(mask.sum()) for mask in learner.chosen.values()) == count
+    for name, change in changes.items():
+        assert torch.equal(learner.chosen[name], change.abs() >= least), name
+        elsewhere = ~learner.chosen[name]
+        now = learner.read_parameters[name]
+        assert torch.equal(now[elsewhere], first[name][elsewhere])
+        now.grad = torch.ones_like(now)
+    learner.after_backward(rows_of(task))
+    for name, parameter in learner.read_parameters.items():
+        assert torch.equal(parameter.grad, learner.chosen[name].float())
+    moved(run)
+    learner.after_step(rows_of(task))
+    for name, parameter in learner.read_parameters.items():
+        assert torch.equal(parameter != first[name], learner.chosen[name])
+
+
+# --- what follows from the hooks
+
+
+def test_batches_are_those_of_the_seed_and_the_epoch() -> None:
+    task, found = made_task("a"), []
+    for seed, epoch in ((0, 0), (0, 0), (1, 0), (0, 1)):
+        learner = Adapter(size=2)
+        Stream(learner, [task], seed=seed)
+        batches = learner.training_batches(task, Epoch(epoch, 2, SHORT))
+        found.append([batch.input_ids.tolist() for batch in batches])
+    assert found[0] == found[1]
+    assert found[2] != found[0]
+    assert found[3] != found[0]
+
+
+def test_what_is_loaded_replaces_what_was_there(three_tasks: list[Task]) -> None:
+    learner = Ewc()
+    Stream(learner, three_tasks)
+    learner.shared_tensors["weight.of another run"] = torch.ones(1)
+    learner.load_shared_state({"kept.weight.x": torch.zeros(2)})
+    assert list(learner.shared_tensors) == ["weight.x"]
+    learner.fit_tensors["there"] = place = torch.zeros(2)
+    learner.load_fit_state({"there": torch.ones(2), "new": torch.full((1,), 3.0)})
+    assert learner.fit_tensors["there"] is place
+    assert place.tolist() == [1.0, 1.0]
+    assert learner.fit_tensors["new"].tolist() == [3.0]
+
+
+def test_what_the_loss_reads_besides_the_encoder_has_its_gradient_in_bf16(
+    three_tasks: list[Task],
+) -> None:
+    """O-LoRA's overlap is of the float32 maps themselves: its gradient adds to the copy's."""
+    found = []
+    for orthogonality in (0.0, 1e3):
+        learner = OLora(orthogonality=orthogonality)
+        model = TaskModel(tiny_encoder(), 0, 0.0, precision="bf16")
+        learner.attach(model, tasks=three_tasks[:2], seed=0, pad_id=0)
+        learner.start(three_tasks[0])
+        learner.finish(three_tasks[0])
+        learner.start(three_tasks[1])
+        model.eval()
+        model.sync_bf16_copy()
+        with model.computing():
+            learner.loss(rows_of(three_tasks[1])).backward()
+        named = {n: p for n, p in model.encoder.named_parameters() if ".b.down." in n}
+        found.append({name: p.grad.clone() for name, p in named.items()})
+        if orthogonality:
+            for parameter in named.values():
+                parameter.grad = None
+            (orthogonality * learner.overlap()).backward()
+            for name, parameter in named.items():
+                torch.testing.assert_close(found[1][name] - found[0][name], parameter.grad)
+                assert parameter.grad.abs().max() > 1
+
+
+@pytest.mark.parametrize("place", [-1, 7])
+def test_a_difference_outside_of_its_tensor_is_refused(place: int) -> None:
+    learner = LtSft()
+    Stream(learner, [made_task("a")])
+    parameters = learner.task_parameters
+    name, tensor = next(iter(parameters.working.items()))
+    size = tensor.numel()
+    found = torch.tensor([0, size if place > 0 else place], dtype=torch.int32)
+    state = {f"{name}.indices": found, f"{name}.values": torch.ones(2)}
+    with pytest.raises(ValueError, match=f"do not fit {size} entries"):
+        parameters.load("a", state)
