@@ -12,6 +12,7 @@ from stream.data.batches import Batch, training_rows
 from stream.data.task import Task
 from stream.errors import TrainingDivergedError
 from stream.learners.adapter import Adapter
+from stream.learners.base import Learner
 from stream.learners.finetune import Finetune
 from stream.learners.workload import planned_work
 from stream.models.heads import TaskModel
@@ -160,12 +161,14 @@ def test_report_counts_steps_examples_and_losses() -> None:
     assert sorted(s[2] for s in seen) == [4, 4, 8, 8, 8, 8]
 
 
-@pytest.mark.parametrize("learner", [Adapter(lr=1e-2, size=8), Finetune(lr=2e-3)])
-def test_learners_learn(learner) -> None:
+@pytest.mark.parametrize(
+    ("learner", "epochs"), [(Adapter(lr=1e-2, size=8), 30), (Finetune(lr=2e-3), 10)]
+)
+def test_learners_learn(learner: Learner, epochs: int) -> None:
     """The label is the first token's parity: far above chance after some epochs."""
     task = made_task("a", 2, rows=200)
     run = Stream(learner, [task])
-    fit(learner, task, TrainingConfig(epochs=30, min_steps=0, batch_size=20))
+    fit(learner, task, TrainingConfig(epochs=epochs, min_steps=0, batch_size=20))
     assert run.evaluate(task).score > 0.8
 
 
