@@ -72,13 +72,7 @@ CHECKPOINT = "tests/run/test_checkpoint.py"
 _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     # The methods.
     "stream/learners/adapter.py": (
-        (
-            ADAPTERS,
-            "tests/record/test_ledger.py",
-            COMPOSITION,
-            PUBLISHED,
-            *contract("adapter"),
-        ),
+        (COMPOSITION, PUBLISHED, ADAPTERS, "tests/record/test_ledger.py", *contract("adapter")),
         (
             ("init_std: float = 1e-2", "init_std: float = 1e-1"),
             ('POSITIONS if self.places == "both"', 'POSITIONS[1:] if self.places == "both"'),
@@ -87,13 +81,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/adapterfusion.py": (
-        (
-            ISOLATED,
-            COEFFICIENTS,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("adapterfusion"),
-        ),
+        (COEFFICIENTS, COMPOSITION, PUBLISHED, ISOLATED, *contract("adapterfusion")),
         (
             ("VALUE_DECAY = 0.01", "VALUE_DECAY = 0.0"),
             (
@@ -105,11 +93,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/agem.py": (
-        (
-            SEQUENTIAL,
-            COEFFICIENTS,
-            *contract("agem"),
-        ),
+        (COEFFICIENTS, SEQUENTIAL, *contract("agem")),
         (
             ("new = batch.only(slice(0, 1))", "new = batch"),
             (".clamp(min=0)\n", "\n"),
@@ -119,11 +103,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/bapna.py": (
-        (
-            ISOLATED,
-            PUBLISHED,
-            *contract("bapna"),
-        ),
+        (PUBLISHED, ISOLATED, *contract("bapna")),
         (
             ('norm="layer"', 'norm="none"'),
             ('place.position == "feedforward"', 'place.position == "attention"'),
@@ -138,22 +118,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/derpp.py": (
-        (
-            SEQUENTIAL,
-            COEFFICIENTS,
-            *contract("derpp"),
-        ),
+        (COEFFICIENTS, SEQUENTIAL, *contract("derpp")),
         (
             ("return loss + self.beta *", "return loss + self.alpha *"),
             ("for _ in range(2)]", "for _ in range(1)] * 2"),
         ),
     ),
     "stream/learners/diff_pruning.py": (
-        (
-            ISOLATED,
-            COEFFICIENTS,
-            *contract("diff_pruning"),
-        ),
+        (COEFFICIENTS, ISOLATED, *contract("diff_pruning")),
         (
             ("self.sparsity * opened", "opened"),
             (
@@ -163,13 +135,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/ewc.py": (
-        (
-            SEQUENTIAL,
-            "tests/training/test_flops.py",
-            COEFFICIENTS,
-            LOSSES,
-            *contract("ewc"),
-        ),
+        (COEFFICIENTS, LOSSES, SEQUENTIAL, "tests/training/test_flops.py", *contract("ewc")),
         (
             (
                 "add_gradient(self.shared_parameters(), self.strength)",
@@ -192,9 +158,9 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     ),
     "stream/learners/frozen.py": (
         (
+            PUBLISHED,
             "tests/record/test_ledger.py",
             "tests/training/test_flops.py",
-            PUBLISHED,
             *contract("frozen"),
         ),
         (
@@ -228,12 +194,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/layernorm.py": (
-        (
-            "tests/record/test_ledger.py",
-            ISOLATED,
-            PUBLISHED,
-            *contract("layernorm"),
-        ),
+        (PUBLISHED, "tests/record/test_ledger.py", ISOLATED, *contract("layernorm")),
         (
             (
                 "return name in self._layernorms",
@@ -243,12 +204,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/lora.py": (
-        (
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("lora"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("lora")),
         (
             (
                 "LowRank(module, self.rank, self.alpha)",
@@ -258,22 +214,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/lt_sft.py": (
-        (
-            ISOLATED,
-            COEFFICIENTS,
-            *contract("lt_sft"),
-        ),
+        (COEFFICIENTS, ISOLATED, *contract("lt_sft")),
         (
             ("return change.abs()", "return change"),
             ("return torch.zeros_like(change)", "return change"),
         ),
     ),
     "stream/learners/lwf.py": (
-        (
-            SEQUENTIAL,
-            COEFFICIENTS,
-            *contract("lwf"),
-        ),
+        (COEFFICIENTS, SEQUENTIAL, *contract("lwf")),
         (
             ("loss = loss + self.strength *", "loss = loss +"),
             ("self._teacher.states(batch)", "self.model.encoder.states(batch)"),
@@ -296,12 +244,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/olora.py": (
-        (
-            OLORA,
-            COEFFICIENTS,
-            PUBLISHED,
-            *contract("olora"),
-        ),
+        (COEFFICIENTS, PUBLISHED, OLORA, *contract("olora")),
         (
             ("self.orthogonality * self.overlap()", "2 * self.orthogonality * self.overlap()"),
             ("for name in earlier:", "for name in earlier[-1:]:"),
@@ -310,12 +253,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/pals.py": (
-        (
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("pals"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("pals")),
         (
             ("max(training.epochs - 1, 1)", "max(training.epochs, 1)"),
             ("self.attention_heads, self.active)", "1, self.active)"),
@@ -323,23 +261,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/parallel.py": (
-        (
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("parallel"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("parallel")),
         (
             ("zero_up=True", "zero_up=False"),
             ('("feedforward",))', '("attention",))'),
         ),
     ),
     "stream/learners/pfeiffer.py": (
-        (
-            ISOLATED,
-            PUBLISHED,
-            *contract("pfeiffer"),
-        ),
+        (PUBLISHED, ISOLATED, *contract("pfeiffer")),
         (
             ('"pfeiffer", (', '"parallel", ('),
             ('("feedforward",))', '("attention",))'),
@@ -347,36 +276,21 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/progressive.py": (
-        (
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("progressive"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("progressive")),
         (
             ("reads_past_tasks=True", "reads_past_tasks=False"),
             ("task_names, self.size,", "task_names, 1,"),
         ),
     ),
     "stream/learners/prompt_tuning.py": (
-        (
-            PROMPT,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("prompt_tuning"),
-        ),
+        (COMPOSITION, PUBLISHED, PROMPT, *contract("prompt_tuning")),
         (
             ("self.length), self.length)", "self.length), self.length - 1)"),
             ("length: int = 20", "length: int = 19"),
         ),
     ),
     "stream/learners/replay.py": (
-        (
-            REPLAY,
-            COEFFICIENTS,
-            LOSSES,
-            *contract("replay"),
-        ),
+        (COEFFICIENTS, LOSSES, REPLAY, *contract("replay")),
         (
             ("1 - 0.8 * progress", "1 - progress"),
             ("self.replayed, weights)", "self.replayed)"),
@@ -385,22 +299,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/shared_adapter.py": (
-        (
-            SEQUENTIAL,
-            PUBLISHED,
-            *contract("shared_adapter"),
-        ),
+        (PUBLISHED, SEQUENTIAL, *contract("shared_adapter")),
         (
             ('part: str = "adapter"', 'part: str = "encoder"'),
             ('self.part == "adapter", f"{same}', 'self.part != "", f"{same}'),
         ),
     ),
     "stream/learners/si.py": (
-        (
-            SEQUENTIAL,
-            COEFFICIENTS,
-            *contract("si"),
-        ),
+        (COEFFICIENTS, SEQUENTIAL, *contract("si")),
         (
             ("2 * self.strength", "self.strength"),
             ("addcmul_(gradient, moved, value=-1)", "addcmul_(gradient, moved, value=1)"),
@@ -411,12 +317,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/stacked.py": (
-        (
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("stacked"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("stacked")),
         (
             ("Sources([names[0], task] if", "Sources([names[-2], task] if"),
             ("Sources([names[0], task] if", "Sources([task] if"),
@@ -457,12 +358,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     ),
     # What methods share.
     "stream/learners/_shared/composed.py": (
-        (
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("stacked"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("stacked")),
         (
             ("reads_past_tasks=True", "reads_past_tasks=False"),
             ("self.reduction, self.init_std)", "2 * self.reduction, self.init_std)"),
@@ -479,11 +375,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/_shared/quadratic.py": (
-        (
-            SEQUENTIAL,
-            COEFFICIENTS,
-            *contract("ewc", "si"),
-        ),
+        (COEFFICIENTS, SEQUENTIAL, *contract("ewc", "si")),
         (
             ("self._stored[weight] + importance[name]", "importance[name].clone()"),
             (
@@ -493,11 +385,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/_shared/replay_buffer.py": (
-        (
-            REPLAY,
-            COEFFICIENTS,
-            *contract("replay"),
-        ),
+        (COEFFICIENTS, REPLAY, *contract("replay")),
         (
             (".permutation(len(rows))\n", ".permutation(len(rows)) * 0 + np.arange(len(rows))\n"),
             ('(self._seed, "memory"', '(0, "memory"'),
@@ -505,11 +393,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/_shared/replaying.py": (
-        (
-            REPLAY,
-            COEFFICIENTS,
-            *contract("replay", "derpp"),
-        ),
+        (COEFFICIENTS, REPLAY, *contract("replay", "derpp")),
         (
             (
                 "return name == task.name or any(name == earlier.name for earlier in self.learned)",
@@ -526,23 +410,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/_shared/sequential.py": (
-        (
-            SEQUENTIAL,
-            COEFFICIENTS,
-            PUBLISHED,
-            *contract("shared_adapter", "ewc"),
-        ),
+        (COEFFICIENTS, PUBLISHED, SEQUENTIAL, *contract("shared_adapter", "ewc")),
         (
             ("or name in self._layernorms or super()", "or super()"),
             ("Architecture(encoder.width, self.size)", "Architecture(encoder.width, 64)"),
         ),
     ),
     "stream/learners/_shared/sparse.py": (
-        (
-            ISOLATED,
-            COEFFICIENTS,
-            *contract("lt_sft", "diff_pruning"),
-        ),
+        (COEFFICIENTS, ISOLATED, *contract("lt_sft", "diff_pruning")),
         (
             ("self.second_start(name, change) * mask", "self.second_start(name, change)"),
             (
@@ -556,10 +431,10 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     ),
     "stream/learners/base.py": (
         (
-            LOOP,
-            OLORA,
             COEFFICIENTS,
             PUBLISHED,
+            LOOP,
+            OLORA,
             *contract("adapter", "replay", "progressive", "joint", "si"),
         ),
         (
@@ -605,13 +480,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     ),
     # The modules that methods rest on.
     "stream/models/modules/bottleneck.py": (
-        (
-            ADAPTERS,
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("adapter", "parallel"),
-        ),
+        (COMPOSITION, PUBLISHED, ADAPTERS, ISOLATED, *contract("adapter", "parallel")),
         (
             ("std=std, a=-2 * std, b=2 * std", "std=std, a=-1 * std, b=1 * std"),
             ("layer.bias.zero_()", "layer.bias.fill_(1e-3)"),
@@ -625,13 +494,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/modules/low_rank.py": (
-        (
-            ISOLATED,
-            OLORA,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("lora"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, OLORA, *contract("lora")),
         (
             ("self._scale = alpha / rank", "self._scale = alpha"),
             (
@@ -649,25 +512,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/modules/prompt.py": (
-        (
-            PROMPT,
-            BF16,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("prompt_tuning"),
-        ),
+        (COMPOSITION, PUBLISHED, PROMPT, BF16, *contract("prompt_tuning")),
         (
             ("torch.randperm(len(table), generator=generator)", "torch.arange(len(table))"),
             ("copied.requires_grad_(self.vectors.requires_grad)", "copied"),
         ),
     ),
     "stream/models/modules/composition.py": (
-        (
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("adapterfusion", "stacked"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("adapterfusion", "stacked")),
         (
             ("h = f + self.change(task, h)", "h = h + self.change(task, h)"),
             ("self.fusion(f, torch.stack(", "self.fusion(h, torch.stack("),
@@ -676,12 +528,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/modules/columns.py": (
-        (
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("progressive"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("progressive")),
         (
             ("* self.scales[:count]", ""),
             ("column.lateral(self._inputs[:place])", "column.lateral(self._inputs[:1])"),
@@ -689,12 +536,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/modules/projected_attention.py": (
-        (
-            ISOLATED,
-            COMPOSITION,
-            PUBLISHED,
-            *contract("pals"),
-        ),
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("pals")),
         (
             ('mask = args[1] if len(args) > 1 else kwargs.get("attention_mask")', "mask = None"),
             (
@@ -704,7 +546,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/losses.py": (
-        (REPLAY, LOSSES, "tests/data/test_batches.py", *contract("replay")),
+        (LOSSES, REPLAY, "tests/data/test_batches.py", *contract("replay")),
         (
             ("logits.masked_fill(owners != own[:, None], Head.NEVER)", "logits"),
             ('reduction="sum") / 2', 'reduction="sum")'),
@@ -712,7 +554,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/heads.py": (
-        (LOOP, BF16, COEFFICIENTS, *contract("adapter")),
+        (COEFFICIENTS, LOOP, BF16, *contract("adapter")),
         (
             ("self.dropout(texts.float())", "texts.float()"),
             ("                self._computes.read_trained()\n", "                pass\n"),
@@ -724,22 +566,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/bf16.py": (
-        (
-            BF16,
-            COEFFICIENTS,
-            *contract("adapter", "finetune"),
-        ),
+        (COEFFICIENTS, BF16, *contract("adapter", "finetune")),
         (
             ("gradient.add_(earlier)", "pass"),
             ("self.encoder.train(self._original.training)", "self.encoder.train()"),
         ),
     ),
     "stream/models/sparse_parameters.py": (
-        (
-            ISOLATED,
-            COEFFICIENTS,
-            *contract("lt_sft"),
-        ),
+        (COEFFICIENTS, ISOLATED, *contract("lt_sft")),
         (
             ("tensor.detach() - self.first[name]", "self.first[name] - tensor.detach()"),
             ("return self.first.get(name, parameter)", "return parameter"),

@@ -79,11 +79,20 @@ class OnlyOfLearner:
 
 @dataclass
 class Job:
-    """Tests that run in a child, on a tree with at most one mutant in it."""
+    """Tests that run in a child, on a tree with at most one mutant in it.
+
+    Attributes:
+        tests: arguments of pytest, as in `Mutant.tests`; the first that fail end it.
+        mutant: what is changed; None runs the tests on the program as it is.
+        tree: where, and ``original``, the changed file's own text there.
+        child: the process id.
+        started: when, by the monotonic clock.
+    """
 
     tests: Sequence[str]
     mutant: Mutant | None = None
     tree: Path = field(default_factory=Path)
+    original: str = ""
     child: int = 0
     started: float = 0.0
 
@@ -91,6 +100,7 @@ class Job:
         """Write the mutant into ``tree``, and start a child that runs the tests there."""
         self.tree, self.started = tree, time.monotonic()
         if self.mutant is not None:
+            self.original = (tree / self.mutant.file).read_text(encoding="utf-8")
             (tree / self.mutant.file).write_text(self.mutant.applied(tree), encoding="utf-8")
         sys.stdout.flush()
         self.child = os.fork()
@@ -115,7 +125,7 @@ class Job:
         if not child:
             return None
         if self.mutant is not None:
-            shutil.copyfile(ROOT / self.mutant.file, self.tree / self.mutant.file)
+            (self.tree / self.mutant.file).write_text(self.original, encoding="utf-8")
         code = os.waitstatus_to_exitcode(status)
         verdict = CAUGHT if late else VERDICTS.get(code, BROKEN)
         found = re.search(r"^(?:FAILED|ERROR) (\S+)", _log(self.tree).read_text(), re.MULTILINE)
