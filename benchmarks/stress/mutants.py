@@ -145,7 +145,11 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("rows = order[: self.fisher_rows]", "rows = order[: self.fisher_rows - 1]"),
             ("            model.zero_grad(set_to_none=True)\n", ""),
             ("model.train(was_training)", "model.train()"),
-            ("        model.sync_bf16_copy()\n", ""),
+            (
+                "        model.sync_bf16_copy()\n",
+                "",
+                "each pass takes the mode and what is trained by itself, and neither changed since",
+            ),
             ("if self.online:", "if not self.online:"),
         ),
     ),
@@ -426,7 +430,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ),
             ("gradient.mul_(chosen)", "pass"),
             ("p.detach() - first[name] for", "first[name] - p.detach() for"),
-            ("flat.topk(", "flat.abs().topk(", "both importances are sizes, never below 0"),
+            ("flat.topk(", "flat.abs().topk(", "importances are sizes, never below 0"),
         ),
     ),
     "stream/learners/base.py": (

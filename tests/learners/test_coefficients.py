@@ -524,6 +524,21 @@ def test_the_largest_changes_are_chosen_and_the_rest_taken_back(learner: Sparse)
         assert torch.equal(parameter != first[name], learner.chosen[name])
 
 
+def test_a_stored_difference_is_what_was_learned() -> None:
+    """First + difference is what the encoder held, but for rounding; it is what serves, exactly."""
+    task = made_task("a")
+    learner = LtSft()
+    run = Stream(learner, [task])
+    learner.start(task)
+    moved(run)
+    held = {name: p.detach().clone() for name, p in learner.read_parameters.items()}
+    learner.finish(task)
+    served = learner.task_parameters.values("a")
+    for name, parameter in learner.read_parameters.items():
+        torch.testing.assert_close(served[name], held[name], rtol=1e-5, atol=1e-6)
+        assert torch.equal(served[name], parameter)
+
+
 # --- what follows from the hooks
 
 
