@@ -303,7 +303,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/shared_adapter.py": (
-        (PUBLISHED, SEQUENTIAL, *contract("shared_adapter")),
+        (SEQUENTIAL, PUBLISHED, *contract("shared_adapter")),
         (
             ('part: str = "adapter"', 'part: str = "encoder"'),
             ('self.part == "adapter", f"{same}', 'self.part != "", f"{same}'),
