@@ -65,6 +65,7 @@ class Ewc(Penalized):
         was_training = model.training
         model.eval()
         model.sync_bf16_copy()
+        model.zero_grad(set_to_none=True)  # of the step before
         for row in rows:
             batch = collate([(task, split, np.array([row]))], self.pad_id).to(model.device)
             with model.computing():

@@ -1,6 +1,5 @@
 """What every learner must do; a new file in stream/learners/ is tested at once."""
 
-import contextlib
 import dataclasses
 from collections.abc import Callable
 from functools import cache
@@ -9,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from stream.data.task import Task
 from stream.evaluation.evaluate import logits_of
@@ -17,11 +15,10 @@ from stream.fingerprint import tensor_digest
 from stream.learners import LEARNERS
 from stream.learners.base import HOOKS, Learner
 from stream.models.heads import TaskModel
-from stream.training.fit_state import Step
 from stream.training.flops import count_pass
 from stream.training.loop import fit
-from stream.training.snapshot import FitSnapshot
 from tests.conftest import CPU, SHORT, Stream, made_task, made_tasks, tiny_encoder
+from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence
 
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
 ISOLATED = pytest.mark.parametrize(
@@ -255,69 +252,18 @@ def test_works_on_another_family(name: str, family: str, three_tasks: list[Task]
         assert snapshot(learner.served_state("a")) == before
 
 
-class StopError(Exception):
-    """Ends learning where a checkpoint is."""
-
-
-def through_a_file(tensors: dict[str, torch.Tensor], path: Path) -> dict[str, torch.Tensor]:
-    """Tensors as they come back from disk."""
-    save_file({n: tensor.detach().contiguous() for n, tensor in tensors.items()}, path)
-    return load_file(path)
-
-
-def saved(learner: Learner, folder: Path) -> dict[str, dict[str, torch.Tensor]]:
-    """What a checkpoint keeps, from disk: each learned task by name, and "shared"."""
-    states = {task.name: learner.task_state(task.name) for task in learner.learned}
-    states["shared"] = learner.shared_state()
-    return {n: through_a_file(state, folder / n) for n, state in states.items()}
+@EVERY
+def test_comes_back_from_disk_and_serves_the_same(name: str, tmp_path: Path) -> None:
+    check_serves_from_disk(whole(name), LEARNERS[name], tmp_path)
 
 
 @EVERY
-def test_comes_back_from_disk_and_serves_the_same(
-    name: str, stream: Callable, three_tasks: list[Task], tmp_path: Path
-) -> None:
-    """A fresh learner and a fresh model; no row of the tasks is read."""
-    run = whole(name)
-    state = saved(run.learner, tmp_path)
-    fresh = stream(LEARNERS[name](), three_tasks)
-    for task in three_tasks:
-        rowless = dataclasses.replace(task, splits={})
-        fresh.learner.load_task_state(rowless, state[task.name], serve_only=True)
-    fresh.learner.load_shared_state(state["shared"])
-    assert {t.name: fresh.evaluate(t).digest for t in three_tasks} == run.last_digests()
-    for task in three_tasks:
-        expected = snapshot(run.learner.served_state(task.name))
-        assert snapshot(fresh.learner.served_state(task.name)) == expected
-
-
-@EVERY
-@pytest.mark.parametrize("step", [5])
 def test_goes_on_bit_for_bit_within_a_task(
-    name: str, step: int, stream: Callable, three_tasks: list[Task], tmp_path: Path
+    name: str, three_tasks: list[Task], tmp_path: Path
 ) -> None:
     """A learner that is stopped within its second task, and goes on from disk as a fresh one."""
-    halted = stream(LEARNERS[name](), three_tasks)
-    fit(halted.learner, three_tasks[0], SHORT)
-    state, training = saved(halted.learner, tmp_path), None  # where there is no step to stop at
-
-    def stop(now: Step) -> None:
-        nonlocal state, training
-        if now.number == step:
-            state, training = saved(halted.learner, tmp_path), now.save()
-            raise StopError
-
-    with contextlib.suppress(StopError):
-        fit(halted.learner, three_tasks[1], SHORT, stop)
-    if training is not None:
-        tensors = through_a_file(training.tensors, tmp_path / "training")
-        training = FitSnapshot(**training.numbers(), tensors=tensors)
-    again = stream(LEARNERS[name](), three_tasks)
-    again.learner.load_task_state(three_tasks[0], state["a"])
-    again.learner.load_shared_state(state["shared"])
-    fit(again.learner, three_tasks[1], SHORT, resumed=training)
-    fit(again.learner, three_tasks[2], SHORT)
-    found = {task.name: again.evaluate(task).digest for task in three_tasks}
-    assert found == whole(name).last_digests()
+    expected = evidence(whole(name), three_tasks)
+    check_goes_on(LEARNERS[name], three_tasks, expected, tmp_path)
 
 
 @ISOLATED

@@ -25,7 +25,7 @@ from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.conftest import SHORT, Stream, made_task
 
-LONG = TrainingConfig(epochs=40, min_steps=0, batch_size=8)
+LONG = TrainingConfig(epochs=16, min_steps=0, batch_size=8)
 
 
 def served(run: Stream, task: str) -> dict[str, torch.Tensor]:

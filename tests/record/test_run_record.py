@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stream.errors import UserError
-from stream.metrics import ProbePoint, Storage, decode_correct, summarize
+from stream.metrics import Flops, ProbePoint, Storage, decode_correct, summarize
 from stream.record import derived
 from stream.record.derived import Derivation
 from stream.record.run_record import FlopRecord, ProbeRecord, RunRecord, read_values
@@ -65,6 +65,31 @@ def test_what_is_derived_is_that_of_the_cells() -> None:
         matrix = np.array(scores, dtype=np.float64)
         assert record.metrics == summarize(matrix, correct=correct, storage=storage)
         assert record.memory.tasks_checked == after
+
+
+def test_metrics_are_of_what_the_record_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes where bytes are meant, and every argument that a record can give."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(derived, "summarize", lambda matrix, **named: given.update(named) or {})
+    points = [ProbePoint(0, 2, [0.5])]
+    record = made_record(
+        2,
+        baseline=[0.25, 0.5],
+        probe=ProbeRecord(every=2, rows=4, points=points),
+        flops=FlopRecord(train=[60, 90], one_pass=[10, 20], epochs=[6, 3]),
+    )
+    for after in range(2):
+        learn(record, after)
+    record.ledger.tasks = [
+        replace(row, buffer_examples=3 * number, buffer_bytes=77 * number)
+        for number, row in enumerate(record.ledger.tasks, start=1)
+    ]
+    Derivation(data_bytes=999).update(record)
+    assert given["baseline"] == [0.25, 0.5]
+    assert given["probe"] == points
+    assert given["flops"] == Flops([60, 90], [10, 20], [6, 3])
+    assert given["storage"] == Storage(model=[4000, 4400], buffer=[77, 154], data=999)
+    assert [len(row) for row in given["correct"]] == [2, 2]
 
 
 def test_a_longer_run_takes_over_what_was_measured() -> None:

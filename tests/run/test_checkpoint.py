@@ -8,9 +8,17 @@ import msgspec
 import pytest
 import torch
 
+from stream.config.run import CheckpointConfig
+from stream.data.task import Task
 from stream.errors import UserError
+from stream.fingerprint import tensor_digest
+from stream.learners.finetune import Finetune
+from stream.learners.frozen import Frozen
 from stream.run import checkpoint
 from stream.run.checkpoint import CheckpointStore
+from stream.run.checkpoint_manager import CheckpointManager
+from tests.conftest import Stream
+from tests.record.made_record import made_record
 
 
 def groups(value: float) -> dict[str, dict[str, torch.Tensor]]:
@@ -154,6 +162,55 @@ def test_the_last_manifest_is_hashed_and_not_parsed_again(
     found = store.latest()
     assert found is not None
     assert found.state == {"number": 0}
+
+
+def test_tensors_come_back_with_their_types_and_bits(tmp_path: Path) -> None:
+    """Places and masks, half precision, what is not a number, and what is not contiguous."""
+    tensors = {
+        "places": torch.tensor([0, 2**31 - 1], dtype=torch.int32),
+        "labels": torch.tensor([2**62 + 1]),
+        "mask": torch.tensor([True, False]),
+        "half": torch.tensor([1.0, 1 / 3], dtype=torch.bfloat16),
+        "double": torch.tensor([1 / 3], dtype=torch.float64),
+        "odd": torch.tensor([float("nan"), -0.0, float("inf"), 1e-45]),
+        "turned": torch.arange(6.0).reshape(2, 3).T,
+        "empty": torch.zeros(0, 3),
+        "scalar": torch.tensor(7.0),
+    }
+    store = CheckpointStore(tmp_path)
+    store.write({"shared": tensors}, {})
+    found = store.load(store.read(1), "shared")
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert tensor_digest(found[name]) == tensor_digest(tensor), name
+
+
+@pytest.mark.parametrize(("isolated", "asked"), [(True, ["a", "b"]), (False, ["a", "a", "b"])])
+def test_what_isolated_tasks_own_is_written_once(
+    tmp_path: Path, *, isolated: bool, asked: list[str], three_tasks: list[Task]
+) -> None:
+    """By the run that learned it, and by one that goes on from its files."""
+    learner = (Frozen if isolated else Finetune)()
+    Stream(learner, three_tasks)
+    read: list[str] = []
+    manager = CheckpointManager(tmp_path, CheckpointConfig())
+    original = learner.task_state
+    learner.task_state = lambda task: read.append(task) or original(task)
+    for count in (1, 2):
+        learner.start(three_tasks[count - 1])
+        learner.finish(three_tasks[count - 1])
+        manager.save(learner, made_record().encode())
+    assert read == asked
+    again = (Frozen if isolated else Finetune)()
+    Stream(again, three_tasks)
+    other = CheckpointManager(tmp_path, CheckpointConfig())
+    saved = other.latest()
+    other.load_tasks(saved, again, three_tasks[:2])
+    read.clear()
+    original = again.task_state
+    again.task_state = lambda task: read.append(task) or original(task)
+    other.save(again, made_record().encode())
+    assert read == ([] if isolated else ["a", "b"])
 
 
 def test_another_writer_s_manifest_is_parsed(tmp_path: Path) -> None:

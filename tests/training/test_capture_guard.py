@@ -85,6 +85,18 @@ def test_equal_attributes_are_one_state_and_others_another() -> None:
     assert guard.state() == before
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [([1, 2], [1, 3]), ((0.5,), (0.25,)), ({"a": 1}, {"a": 2}), ([[1]], [[2]])]
+)
+def test_what_stands_in_a_list_counts(one: object, other: object) -> None:
+    learner = Restless()
+    guard = begun(learner)
+    learner.factor = one
+    before = guard.state()
+    learner.factor = other
+    assert guard.state() != before
+
+
 def test_tensors_count_by_identity_and_are_held() -> None:
     """A new tensor at the address of one that is gone is another one."""
     learner = Restless()

@@ -1,5 +1,7 @@
 """Operations of learning, against sums made by hand."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -119,3 +121,20 @@ def test_steps_of_equal_shapes_count_for_their_own_head() -> None:
 
     assert counted(few, many) == counted(few) + counted(many) == counted(many, few)
     assert counted(few) != counted(many)
+
+
+def test_steps_of_equal_shapes_count_for_what_is_trained_then() -> None:
+    """The backward pass of a frozen encoder is cheaper: the second half of a method may be."""
+    task = made_task("a", 2)
+    run = Stream(Finetune(), [task])
+    run.learner.start(task)
+    rows = training_rows(task, 4, 0, 0)[0]
+    batch, meter = collate([(task, task.split("train"), rows)], 0), FlopMeter(run.model)
+    totals = [0]
+    for trained in (True, False, True):
+        run.model.encoder.requires_grad_(trained)
+        with meter.counting(batch):
+            run.learner.loss(batch).backward()
+        totals.append(meter.total)
+    spent = [after - before for before, after in pairwise(totals)]
+    assert spent[0] == spent[2] > 2 * spent[1] > 0

@@ -1,5 +1,7 @@
 """The loop against a plain hand-written one, the schedule against the paper, and divergence."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -10,11 +12,13 @@ from stream.data.batches import Batch, training_rows
 from stream.data.task import Task
 from stream.errors import TrainingDivergedError
 from stream.learners.adapter import Adapter
+from stream.learners.base import Learner
 from stream.learners.finetune import Finetune
 from stream.learners.workload import planned_work
 from stream.models.heads import TaskModel
-from stream.seeding import torch_randomness
+from stream.seeding import derive_seed, torch_randomness
 from stream.training.fit_state import FitReport, Step
+from stream.training.flops import FlopMeter
 from stream.training.loop import fit
 from stream.training.schedule import optimizer_for, warmup_then_linear
 from stream.training.snapshot import FitSnapshot
@@ -157,10 +161,77 @@ def test_report_counts_steps_examples_and_losses() -> None:
     assert sorted(s[2] for s in seen) == [4, 4, 8, 8, 8, 8]
 
 
-@pytest.mark.parametrize("learner", [Adapter(lr=1e-2, size=8), Finetune(lr=2e-3)])
-def test_learners_learn(learner) -> None:
+@pytest.mark.parametrize(
+    ("learner", "epochs"), [(Adapter(lr=1e-2, size=8), 30), (Finetune(lr=2e-3), 10)]
+)
+def test_learners_learn(learner: Learner, epochs: int) -> None:
     """The label is the first token's parity: far above chance after some epochs."""
     task = made_task("a", 2, rows=200)
     run = Stream(learner, [task])
-    fit(learner, task, TrainingConfig(epochs=30, min_steps=0, batch_size=20))
+    fit(learner, task, TrainingConfig(epochs=epochs, min_steps=0, batch_size=20))
     assert run.evaluate(task).score > 0.8
+
+
+class RandomSeeds(Finetune):
+    """Notes the seed of torch's generator at every step."""
+
+    def begin_task(self, task: Task) -> None:
+        self.seeds: list[int] = []
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        self.seeds.append(torch.initial_seed())
+        return super().loss(batch)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_dropout_is_seeded_by_run_task_and_epoch(seed: int) -> None:
+    run = Stream(RandomSeeds(), [made_task("a")], seed=seed)
+    before = torch.initial_seed()
+    fit(run.learner, run.tasks[0], SHORT)
+    expected = [derive_seed(seed, "dropout", "a", epoch) for epoch in (0, 1)]
+    assert run.learner.seeds == [expected[0]] * 3 + [expected[1]] * 3
+    assert torch.initial_seed() == before
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("step", [1, 4])
+def test_the_step_that_diverged_is_the_one_named(step: int, value: float) -> None:
+    class Breaking(Finetune):
+        def loss(self, batch: Batch) -> torch.Tensor:
+            self.steps = getattr(self, "steps", 0) + 1
+            return super().loss(batch) * (value if self.steps == step else 1.0)
+
+    run = Stream(Breaking(), [made_task("a")])
+    with pytest.raises(TrainingDivergedError, match=rf"'a' at step {step} with"):
+        fit(run.learner, run.tasks[0], SHORT)
+
+
+def test_a_fit_that_goes_on_reports_the_whole() -> None:
+    """Losses, steps, examples and operations, also of the steps before."""
+    task, found = made_task("a", rows=20), []
+    for stop in (0, 4):
+        saved: list[FitSnapshot] = []
+        meters = []
+        for resumed in (None, *([True] if stop else [])):
+            run = Stream(Adapter(size=2), [task])
+            meters.append(FlopMeter(run.model))
+            report = fit(
+                run.learner,
+                task,
+                SHORT,
+                lambda step, saved=saved: saved.append(step.save()),
+                meter=meters[-1],
+                resumed=saved[stop - 1] if resumed else None,
+            )
+        found.append((report.losses, report.steps, report.examples, meters[-1].total))
+    assert found[0] == found[1]
+    assert found[0][1:3] == (6, 40)
+
+
+def test_the_optimizer_is_adamw_with_the_epsilon_of_bert() -> None:
+    """1e-6 as in BERT's own and adapter-bert's optimizer; torch's default is 1e-8."""
+    run = Stream(Finetune(), [made_task("a")])
+    run.learner.start(run.tasks[0])
+    optimizer = optimizer_for(run.learner, weight_decay=0.01)
+    assert {group["eps"] for group in optimizer.param_groups} == {1e-6}
+    assert {group["betas"] for group in optimizer.param_groups} == {(0.9, 0.999)}

@@ -1,0 +1,840 @@
+"""The mutants of `benchmarks.stress.mutation`: constants, signs, arguments, dropped calls.
+
+Each is one change of one file that computes something else. The tests named with a file are those
+that should notice, cheap ones first; ``path[NAME]`` are the tests of one learner in a file.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+Change = tuple[str, str] | tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change.
+
+    Attributes:
+        file: where, relative to the repository.
+        old: text that occurs there exactly once.
+        new: what stands in its place.
+        tests: what should fail, as arguments of pytest; ``path[NAME]`` are one learner's.
+        equivalent: why no test can fail; empty where one has to.
+    """
+
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    equivalent: str = ""
+
+    @property
+    def change(self) -> str:
+        """The change on one line."""
+        old, new = (" ".join(text.split()) for text in (self.old, self.new))
+        return f"{old!r} -> {new!r}"
+
+    def applied(self, tree: Path) -> str:
+        """Return the file's text in ``tree`` with the change made.
+
+        Raises:
+            ValueError: the text does not occur exactly once.
+        """
+        text = (tree / self.file).read_text(encoding="utf-8")
+        if (found := text.count(self.old)) != 1:
+            raise ValueError(f"{self.file} has {self.old!r} {found} times, expected once")
+        return text.replace(self.old, self.new)
+
+
+def contract(*learners: str) -> tuple[str, ...]:
+    """Return the contract tests of some learners."""
+    return tuple(f"tests/contract/test_learners.py[{name}]" for name in learners)
+
+
+SEQUENTIAL = "tests/learners/test_sequential.py"
+ISOLATED = "tests/learners/test_isolated.py"
+REPLAY = "tests/learners/test_replay.py"
+REFERENCES = "tests/learners/test_references.py"
+OLORA = "tests/learners/test_olora.py"
+PROMPT = "tests/learners/test_prompt_tuning.py"
+COEFFICIENTS = "tests/learners/test_coefficients.py"
+COMPOSITION = "tests/learners/test_composition.py"
+PUBLISHED = "tests/learners/test_published.py"
+LOSSES = "tests/models/test_losses.py"
+ADAPTERS = "tests/models/test_adapters.py"
+BF16 = "tests/models/test_bf16.py"
+LOOP = "tests/training/test_loop.py"
+TRAINING = "tests/training"
+METRICS = "tests/metrics"
+RECORD = "tests/record"
+CHECKPOINT = "tests/run/test_checkpoint.py"
+
+_TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
+    # The methods.
+    "stream/learners/adapter.py": (
+        (COMPOSITION, PUBLISHED, ADAPTERS, "tests/record/test_ledger.py", *contract("adapter")),
+        (
+            ("init_std: float = 1e-2", "init_std: float = 1e-1"),
+            ('POSITIONS if self.places == "both"', 'POSITIONS[1:] if self.places == "both"'),
+            ("if first <= layer <= last]", "if first < layer <= last]"),
+            ("adapted.there.on = True", "pass"),
+        ),
+    ),
+    "stream/learners/adapterfusion.py": (
+        (COEFFICIENTS, COMPOSITION, PUBLISHED, ISOLATED, *contract("adapterfusion")),
+        (
+            ("VALUE_DECAY = 0.01", "VALUE_DECAY = 0.0"),
+            (
+                "return super().workload(task, training).twice()",
+                "return super().workload(task, training)",
+            ),
+            ("requires_grad_(not self._fusing)", "requires_grad_(True)"),
+            ("combined=fused)", "combined=True)"),
+        ),
+    ),
+    "stream/learners/agem.py": (
+        (COEFFICIENTS, SEQUENTIAL, *contract("agem")),
+        (
+            ("new = batch.only(slice(0, 1))", "new = batch"),
+            (".clamp(min=0)\n", "\n"),
+            ("        self.model.zero_grad(set_to_none=True)\n", ""),
+            ("g.add_(factor * r)", "g.add_(factor * r, alpha=0.5)"),
+            ("self.pad_id, self.replayed)", "self.pad_id, self.replayed // 2)"),
+        ),
+    ),
+    "stream/learners/bapna.py": (
+        (PUBLISHED, ISOLATED, *contract("bapna")),
+        (
+            ('norm="layer"', 'norm="none"'),
+            ('place.position == "feedforward"', 'place.position == "attention"'),
+            ("init_std=self.init_std", "init_std=10 * self.init_std"),
+        ),
+    ),
+    "stream/learners/bitfit.py": (
+        (ISOLATED, *contract("bitfit")),
+        (
+            ('name.endswith(".bias")', 'name.endswith("dense.bias")'),
+            ('name.endswith(".bias")', 'name.endswith("as") or name.endswith("LayerNorm.weight")'),
+        ),
+    ),
+    "stream/learners/derpp.py": (
+        (COEFFICIENTS, SEQUENTIAL, *contract("derpp")),
+        (
+            ("return loss + self.beta *", "return loss + self.alpha *"),
+            ("for _ in range(2)]", "for _ in range(1)] * 2"),
+        ),
+    ),
+    "stream/learners/diff_pruning.py": (
+        (COEFFICIENTS, ISOLATED, *contract("diff_pruning")),
+        (
+            ("self.sparsity * opened", "opened"),
+            (
+                "return self.second_start(name, change).abs()",
+                "return self.second_start(name, change)",
+            ),
+        ),
+    ),
+    "stream/learners/ewc.py": (
+        (COEFFICIENTS, LOSSES, SEQUENTIAL, "tests/training/test_flops.py", *contract("ewc")),
+        (
+            (
+                "add_gradient(self.shared_parameters(), self.strength)",
+                "add_gradient(self.shared_parameters(), self.strength / 2)",
+            ),
+            ("rows = order[: self.fisher_rows]", "rows = np.sort(order)[: self.fisher_rows]"),
+            ("rows = order[: self.fisher_rows]", "rows = order[: self.fisher_rows - 1]"),
+            ("            model.zero_grad(set_to_none=True)\n", ""),
+            ("model.train(was_training)", "model.train()"),
+            (
+                "        model.sync_bf16_copy()\n",
+                "",
+                "each pass takes the mode and what is trained by itself, and neither changed since",
+            ),
+            ("if self.online:", "if not self.online:"),
+        ),
+    ),
+    "stream/learners/finetune.py": (
+        (LOOP, *contract("finetune")),
+        (
+            ("return True", 'return "LayerNorm" not in name'),
+            ("return True", 'return "embeddings" not in name'),
+        ),
+    ),
+    "stream/learners/frozen.py": (
+        (
+            PUBLISHED,
+            "tests/record/test_ledger.py",
+            "tests/training/test_flops.py",
+            *contract("frozen"),
+        ),
+        (
+            ("parameter_isolation=True", "parameter_isolation=False"),
+            (
+                "class Frozen(Learner):\n",
+                "class Frozen(Learner):\n    trains = lambda self, name: 'LayerNorm' in name\n",
+            ),
+        ),
+    ),
+    "stream/learners/independent.py": (
+        (
+            REFERENCES,
+            *contract("independent"),
+        ),
+        (
+            ("keeps_pretrained=False", "keeps_pretrained=True"),
+            ("return True", 'return "embeddings" not in name'),
+        ),
+    ),
+    "stream/learners/joint.py": (
+        (
+            REFERENCES,
+            *contract("joint"),
+        ),
+        (
+            ("if position == 0 else []", "if position >= 0 else []"),
+            ("            self.model.heads.clear()\n", ""),
+            (".copy_(first)", ".add_(0 * first)"),
+            ("generator.permutation(len(steps))", "np.arange(len(steps))"),
+        ),
+    ),
+    "stream/learners/layernorm.py": (
+        (PUBLISHED, "tests/record/test_ledger.py", ISOLATED, *contract("layernorm")),
+        (
+            (
+                "return name in self._layernorms",
+                'return name in self._layernorms and "embedd" not in name',
+            ),
+            ("return name in self._layernorms", 'return name.endswith("LayerNorm.weight")'),
+        ),
+    ),
+    "stream/learners/lora.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("lora")),
+        (
+            (
+                "LowRank(module, self.rank, self.alpha)",
+                "LowRank(module, self.rank, 2 * self.alpha)",
+            ),
+            ("module.register_forward_hook(change.change)", "pass"),
+        ),
+    ),
+    "stream/learners/lt_sft.py": (
+        (COEFFICIENTS, ISOLATED, *contract("lt_sft")),
+        (
+            ("return change.abs()", "return change"),
+            ("return torch.zeros_like(change)", "return change"),
+        ),
+    ),
+    "stream/learners/lwf.py": (
+        (COEFFICIENTS, SEQUENTIAL, *contract("lwf")),
+        (
+            ("loss = loss + self.strength *", "loss = loss +"),
+            ("self._teacher.states(batch)", "self.model.encoder.states(batch)"),
+            (".square().mean(1) / 2", ".square().mean(1)"),
+            ("for old in self.learned:", "for old in self.learned[:1]:"),
+            (
+                "if not (self.strength and self.learned)",
+                "if not (self.strength and len(self.learned) > 1)",
+            ),
+        ),
+    ),
+    "stream/learners/majority.py": (
+        (
+            REFERENCES,
+            *contract("majority"),
+        ),
+        (
+            ("minlength=task.num_outputs) + 1", "minlength=task.num_outputs) + 2"),
+            ("counts / counts.sum()", "counts / len(labels)"),
+        ),
+    ),
+    "stream/learners/olora.py": (
+        (COEFFICIENTS, PUBLISHED, OLORA, *contract("olora")),
+        (
+            ("self.orthogonality * self.overlap()", "2 * self.orthogonality * self.overlap()"),
+            ("for name in earlier:", "for name in earlier[-1:]:"),
+            ("return Sources([*others, task])", "return Sources([task])"),
+            ("LowRank(module, self.rank, self.alpha)", "LowRank(module, self.rank, self.rank)"),
+        ),
+    ),
+    "stream/learners/pals.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("pals")),
+        (
+            ("max(training.epochs - 1, 1)", "max(training.epochs, 1)"),
+            ("self.attention_heads, self.active)", "1, self.active)"),
+            ('"pals", *(member.name for member in group)', '"pals"'),
+        ),
+    ),
+    "stream/learners/parallel.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("parallel")),
+        (
+            ("zero_up=True", "zero_up=False"),
+            ('("feedforward",))', '("attention",))'),
+        ),
+    ),
+    "stream/learners/pfeiffer.py": (
+        (PUBLISHED, ISOLATED, *contract("pfeiffer")),
+        (
+            ('"pfeiffer", (', '"parallel", ('),
+            ('("feedforward",))', '("attention",))'),
+            ("self.reduction, self.init_std)", "self.reduction, 0.0)"),
+        ),
+    ),
+    "stream/learners/progressive.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("progressive")),
+        (
+            ("reads_past_tasks=True", "reads_past_tasks=False"),
+            ("task_names, self.size,", "task_names, 1,"),
+        ),
+    ),
+    "stream/learners/prompt_tuning.py": (
+        (COMPOSITION, PUBLISHED, PROMPT, *contract("prompt_tuning")),
+        (
+            ("self.length), self.length)", "self.length), self.length - 1)"),
+            ("length: int = 20", "length: int = 19"),
+        ),
+    ),
+    "stream/learners/replay.py": (
+        (COEFFICIENTS, LOSSES, REPLAY, *contract("replay")),
+        (
+            ("1 - 0.8 * progress", "1 - progress"),
+            ("self.replayed, weights)", "self.replayed)"),
+            ("summed_loss(batch.spans, self.model(batch.spans))", "0"),
+            ("weights / weights.sum() if", "weights[::-1] / weights.sum() if"),
+        ),
+    ),
+    "stream/learners/shared_adapter.py": (
+        (SEQUENTIAL, PUBLISHED, *contract("shared_adapter")),
+        (
+            ('part: str = "adapter"', 'part: str = "encoder"'),
+            ('self.part == "adapter", f"{same}', 'self.part != "", f"{same}'),
+        ),
+    ),
+    "stream/learners/si.py": (
+        (COEFFICIENTS, SEQUENTIAL, *contract("si")),
+        (
+            ("2 * self.strength", "self.strength"),
+            ("addcmul_(gradient, moved, value=-1)", "addcmul_(gradient, moved, value=1)"),
+            (").clamp(0) for", ").abs() for"),
+            ("importance, decay=1.0)", "importance, decay=0.5)"),
+            ("p.grad.clone() for", "p.grad for"),
+            ("shared[name].detach().clone() for", "shared[name].detach() for"),
+        ),
+    ),
+    "stream/learners/stacked.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("stacked")),
+        (
+            ("Sources([names[0], task] if", "Sources([names[-2], task] if"),
+            ("Sources([names[0], task] if", "Sources([task] if"),
+        ),
+    ),
+    "stream/learners/tfidf.py": (
+        (
+            REFERENCES,
+            *contract("tfidf"),
+        ),
+        (
+            ("(types[:, 1:] == types[:, :-1])", "(types[:, 1:] >= 0)"),
+            ("NEVER = -1e4", "NEVER = -1e1"),
+        ),
+    ),
+    "stream/learners/topk.py": (
+        (
+            PUBLISHED,
+            *contract("topk"),
+        ),
+        (
+            (
+                "encoder.layer_names(count - self.layers)",
+                "encoder.layer_names(count - self.layers - 1)",
+            ),
+            ('or name.startswith("body.pooler.")', ""),
+        ),
+    ),
+    "stream/learners/workload.py": (
+        (LOOP, REFERENCES, ISOLATED, *contract("lt_sft")),
+        (
+            ("max(training.epochs, -(", "min(training.epochs, -("),
+            (
+                "2 * self.epochs, 2 * self.steps, 2 * self.examples",
+                "2 * self.epochs, self.steps, 2 * self.examples",
+            ),
+        ),
+    ),
+    # What methods share.
+    "stream/learners/_shared/composed.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("stacked")),
+        (
+            ("reads_past_tasks=True", "reads_past_tasks=False"),
+            ("self.reduction, self.init_std)", "2 * self.reduction, self.init_std)"),
+        ),
+    ),
+    "stream/learners/_shared/fitted.py": (
+        (
+            REFERENCES,
+            *contract("majority"),
+        ),
+        (
+            ("seeded=False", "seeded=True"),
+            ("return Workload(0, 0, 0)", "return Workload(1, 1, 1)"),
+        ),
+    ),
+    "stream/learners/_shared/quadratic.py": (
+        (COEFFICIENTS, SEQUENTIAL, *contract("ewc", "si")),
+        (
+            ("self._stored[weight] + importance[name]", "importance[name].clone()"),
+            (
+                "gradient if pull is None else gradient + pull",
+                "gradient if pull is None else gradient - pull",
+            ),
+        ),
+    ),
+    "stream/learners/_shared/replay_buffer.py": (
+        (COEFFICIENTS, REPLAY, *contract("replay")),
+        (
+            (".permutation(len(rows))\n", ".permutation(len(rows)) * 0 + np.arange(len(rows))\n"),
+            ('(self._seed, "memory"', '(0, "memory"'),
+            ("np.sort(order[: self._budget])", "order[: self._budget]"),
+        ),
+    ),
+    "stream/learners/_shared/replaying.py": (
+        (COEFFICIENTS, REPLAY, *contract("replay", "derpp")),
+        (
+            (
+                "return name == task.name or any(name == earlier.name for earlier in self.learned)",
+                "return name == task.name",
+            ),
+            (
+                'None if self.budget == "all" else int(self.budget)',
+                'None if self.budget == "all" else int(self.budget) // 2',
+            ),
+            (
+                'ReplayBuffer(None if self.budget == "all" else int(self.budget), self.seed)',
+                'ReplayBuffer(None if self.budget == "all" else int(self.budget), 0)',
+            ),
+        ),
+    ),
+    "stream/learners/_shared/sequential.py": (
+        (COEFFICIENTS, PUBLISHED, SEQUENTIAL, *contract("shared_adapter", "ewc")),
+        (
+            ("or name in self._layernorms or super()", "or super()"),
+            ("Architecture(encoder.width, self.size)", "Architecture(encoder.width, 64)"),
+        ),
+    ),
+    "stream/learners/_shared/sparse.py": (
+        (COEFFICIENTS, ISOLATED, *contract("lt_sft", "diff_pruning")),
+        (
+            ("self.second_start(name, change) * mask", "self.second_start(name, change)"),
+            (
+                "parameter.copy_(torch.where(chosen, parameter, self.task_parameters.first[name]))",
+                "pass",
+            ),
+            ("gradient.mul_(chosen)", "pass"),
+            ("p.detach() - first[name] for", "first[name] - p.detach() for"),
+            ("flat.topk(", "flat.abs().topk(", "importances are sizes, never below 0"),
+        ),
+    ),
+    "stream/learners/base.py": (
+        (
+            COEFFICIENTS,
+            PUBLISHED,
+            LOOP,
+            OLORA,
+            *contract("adapter", "replay", "progressive", "joint", "si"),
+        ),
+        (
+            ("[*(names[: names.index(task)] if task in names else names), task]", "[*names, task]"),
+            (
+                "            self.mark_trained(task)\n            self.task_parameters.start(",
+                "            self.task_parameters.start(",
+            ),
+            (
+                "self.task_parameters.start(task.name, self.initial_values(task.name))",
+                "self.task_parameters.start(task.name, self.task_parameters.first)",
+            ),
+            (
+                "            self.buffer.add(task)\n        self.end_task(task)",
+                "            pass\n        self.end_task(task)",
+            ),
+            (
+                "draw_into(encoder, seed, name, of_task=name)",
+                "draw_into(encoder, 0, name, of_task=name)",
+            ),
+            ("self.seed, task)}", "0, task)}"),
+            ("        self.shared_tensors.clear()\n", ""),
+            ("        copy_named(tensors, self.fit_tensors)\n", ""),
+            (
+                "{n: parameters[n] for n in tensors if not n.startswith(SHARED)}",
+                "{}",
+            ),
+            (
+                "return batch_loss(batch, self.model(batch))",
+                "return batch_loss(batch, self.model(batch)) / 2",
+            ),
+            (
+                "task, epoch.batch_size, self.seed, epoch.index)",
+                "task, epoch.batch_size, self.seed, 0)",
+            ),
+            (
+                "task, epoch.batch_size, self.seed, epoch.index)",
+                "task, epoch.batch_size, 0, epoch.index)",
+            ),
+            ("read = {*self.sources(task).names, None}", "read = {task, None}"),
+            ("return {**model, **kept, **heads}", "return {**model, **kept}"),
+        ),
+    ),
+    # The modules that methods rest on.
+    "stream/models/modules/bottleneck.py": (
+        (COMPOSITION, PUBLISHED, ADAPTERS, ISOLATED, *contract("adapter", "parallel")),
+        (
+            ("std=std, a=-2 * std, b=2 * std", "std=std, a=-1 * std, b=1 * std"),
+            ("layer.bias.zero_()", "layer.bias.fill_(1e-3)"),
+            ("range(architecture.depth - 1)", "range(architecture.depth)"),
+            ("hidden = self._activate(layer(hidden))", "hidden = layer(hidden)"),
+            ("functional.gelu,", "functional.relu,"),
+            (
+                '    def __deepcopy__(self, memo: object) -> "Switch":',
+                '    def _deepcopy(self, memo: object) -> "Switch":',
+            ),
+        ),
+    ),
+    "stream/models/modules/low_rank.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, OLORA, *contract("lora")),
+        (
+            ("self._scale = alpha / rank", "self._scale = alpha"),
+            (
+                'QUERY_VALUE = ("query", "value", "q", "v")',
+                'QUERY_VALUE = ("query", "key", "q", "k")',
+            ),
+        ),
+    ),
+    "stream/models/modules/gates.py": (
+        (ISOLATED, *contract("diff_pruning")),
+        (
+            ("math.log(-LOW / HIGH)", "math.log(-LOW)"),
+            ("else a.grad + gradient", "else gradient"),
+            ("opened * expected_open(self.whole)", "opened"),
+        ),
+    ),
+    "stream/models/modules/prompt.py": (
+        (COMPOSITION, PUBLISHED, PROMPT, BF16, *contract("prompt_tuning")),
+        (
+            ("torch.randperm(len(table), generator=generator)", "torch.arange(len(table))"),
+            ("copied.requires_grad_(self.vectors.requires_grad)", "copied"),
+        ),
+    ),
+    "stream/models/modules/composition.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("adapterfusion", "stacked")),
+        (
+            ("h = f + self.change(task, h)", "h = h + self.change(task, h)"),
+            ("self.fusion(f, torch.stack(", "self.fusion(h, torch.stack("),
+            ("self._norm[0](f + self._input)", "self._norm[0](f)"),
+            ("self.change(self.active.names[-1], h)", "self.change(self.active.names[0], h)"),
+        ),
+    ),
+    "stream/models/modules/columns.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("progressive")),
+        (
+            ("* self.scales[:count]", ""),
+            ("column.lateral(self._inputs[:place])", "column.lateral(self._inputs[:1])"),
+            ("else hidden[-1]\n", "else hidden[0]\n"),
+        ),
+    ),
+    "stream/models/modules/projected_attention.py": (
+        (COMPOSITION, PUBLISHED, ISOLATED, *contract("pals")),
+        (
+            ('mask = args[1] if len(args) > 1 else kwargs.get("attention_mask")', "mask = None"),
+            (
+                "return self.projections.decode(inner)",
+                "return self.projections.decode(inner) + hidden",
+            ),
+        ),
+    ),
+    "stream/models/losses.py": (
+        (LOSSES, REPLAY, "tests/data/test_batches.py", *contract("replay")),
+        (
+            ("logits.masked_fill(owners != own[:, None], Head.NEVER)", "logits"),
+            ('reduction="sum") / 2', 'reduction="sum")'),
+            ("(place < spans[:, 3:4])", "(place <= spans[:, 3:4])"),
+        ),
+    ),
+    "stream/models/heads.py": (
+        (COEFFICIENTS, LOOP, BF16, *contract("adapter")),
+        (
+            ("self.dropout(texts.float())", "texts.float()"),
+            ("                self._computes.read_trained()\n", "                pass\n"),
+            (
+                "self._computes, self._took = self._half, not torch.is_grad_enabled()",
+                "self._computes, self._took = self._half, True",
+            ),
+            ("            self._half.read_all()\n", "            pass\n"),
+        ),
+    ),
+    "stream/models/bf16.py": (
+        (COEFFICIENTS, BF16, *contract("adapter", "finetune")),
+        (
+            ("gradient.add_(earlier)", "pass"),
+            ("self.encoder.train(self._original.training)", "self.encoder.train()"),
+        ),
+    ),
+    "stream/models/sparse_parameters.py": (
+        (COEFFICIENTS, ISOLATED, *contract("lt_sft")),
+        (
+            ("tensor.detach() - self.first[name]", "self.first[name] - tensor.detach()"),
+            ("return self.first.get(name, parameter)", "return parameter"),
+            ("int(places.max()) < size", "int(places.max()) <= size"),
+        ),
+    ),
+    "stream/models/task_parameters.py": (
+        (*contract("adapter", "independent"),),
+        (
+            (
+                "        self._stored[task] = self._copy()\n",
+                "        self._stored[task] = dict(self.working)\n",
+            ),
+            (
+                "        self._show(values)\n        self.active = task",
+                "        self.active = task",
+            ),
+        ),
+    ),
+    # How a task is learned.
+    "stream/training/loop.py": (
+        (
+            TRAINING,
+            *contract("adapter", "si"),
+        ),
+        (
+            ("        optimizer.zero_grad(set_to_none=True)\n", ""),
+            ("torch_randomness(learner.seed,", "torch_randomness(0,"),
+            (
+                "                with state.paused():\n                    on_step",
+                "                if True:\n                    on_step",
+            ),
+            (
+                "with meter.everything() if meter is not None else nullcontext():",
+                "with nullcontext():",
+            ),
+        ),
+    ),
+    "stream/training/schedule.py": (
+        (TRAINING,),
+        (
+            ("parameter.ndim >= 2", "parameter.ndim >= 1"),
+            ("eps=1e-6, foreach=True", "eps=1e-8, foreach=True"),
+        ),
+    ),
+    "stream/training/fit_state.py": (
+        (
+            TRAINING,
+            *contract("adapter", "lt_sft", "replay"),
+        ),
+        (
+            ("            load_randomness(self._state.tensors, self._device)\n", ""),
+            ("range(self._state.epoch, self._work.epochs)", "range(self._work.epochs)"),
+            ("meter.total = resumed.flops", "meter.total = 0"),
+            ("time.perf_counter() - self._state.seconds", "time.perf_counter()"),
+            (
+                "self._losses = _LossLog(task.name, self._device, self._state.losses)",
+                "self._losses = _LossLog(task.name, self._device, [])",
+            ),
+            ("if not math.isfinite(value)", "if math.isinf(value)"),
+            ('f"{len(self.values) + 1} with', 'f"{len(self.values)} with'),
+        ),
+    ),
+    "stream/training/snapshot.py": (
+        (
+            TRAINING,
+            *contract("adapter", "replay"),
+        ),
+        (
+            ('("step", "exp_avg", "exp_avg_sq")', '("step", "exp_avg")'),
+            ('    torch.set_rng_state(tensors["random.cpu"])\n', ""),
+            ("min(len(stored), len(into))", "min(len(stored), len(into)) - 1"),
+        ),
+    ),
+    "stream/training/flops.py": (
+        ("tests/training/test_flops.py",),
+        (
+            ("rows = tuple((p.task.name, p.stop", 'rows = tuple(("", p.stop'),
+            ("tuple(p.requires_grad for p in self._model.parameters())", "()"),
+            ("    with preserved_rng_state():\n", "    if True:\n"),
+        ),
+    ),
+    "stream/training/engine.py": (
+        (
+            TRAINING,
+            BF16,
+        ),
+        (
+            ('if wanted == "eager":', 'if wanted == "captured":'),
+            (
+                'learner.overrides("after_backward") and not learner.tags.cuda_graph_safe:',
+                'learner.overrides("after_step") and not learner.tags.cuda_graph_safe:',
+            ),
+        ),
+    ),
+    "stream/training/capture_guard.py": (
+        (TRAINING,),
+        (
+            ("        vars(self._learner).update(before)\n", ""),
+            ("return tuple(map(_described, value))", "return len(value)"),
+        ),
+    ),
+    # What is told of a run.
+    "stream/metrics/scores.py": (
+        (METRICS,),
+        (
+            ("matrix[k - 1, :k]", "matrix[k - 1, : k - 1]"),
+            ("diagonal=True", "diagonal=False"),
+        ),
+    ),
+    "stream/metrics/transfer.py": (
+        (METRICS,),
+        (
+            ("sign(direction) * (retained - learned)", "sign(direction) * (learned - retained)"),
+            ("max(change, 0.0)", "change"),
+        ),
+    ),
+    "stream/metrics/retention.py": (
+        (METRICS,),
+        (
+            ("0.0 - change", "change"),
+            ("if k < 2:", "if k < 1:"),
+        ),
+    ),
+    "stream/metrics/references.py": (
+        (METRICS,),
+        (
+            ("if mean > 0 else None", "if mean != 0 else None"),
+            ("counted = room > 0", "counted = room >= 0"),
+            (").mean()) - 1, int", ").mean()), int"),
+            ("sign(direction) * gaps.mean()", "gaps.mean()"),
+        ),
+    ),
+    "stream/metrics/within_task.py": (
+        (METRICS,),
+        (
+            ("score_curve(points, j, j + 1, k)", "score_curve(points, j, j, k)"),
+            ("range(1, min(window, len(scores)))", "range(1, min(window + 1, len(scores)))"),
+        ),
+    ),
+    "stream/metrics/flips.py": (
+        (METRICS,),
+        (
+            ("errors = wrong.sum(axis=1)", "errors = (~old).sum(axis=1)"),
+            ("flips / new.shape[1]", "flips / new.shape[0]"),
+            ("(examples + 7) // 8", "examples // 8"),
+        ),
+    ),
+    "stream/metrics/cost.py": (
+        (METRICS,),
+        (
+            ("one_pass * epsilon / spent", "one_pass / spent"),
+            ("if (epsilon < 1).any()", "if (epsilon < 0).any()"),
+        ),
+    ),
+    "stream/metrics/cells.py": (
+        (METRICS,),
+        (
+            ("scores[: rows_done(matrix)], what)", "scores, what)"),
+            ("0 if diagonal else -1", "0 if diagonal else -2"),
+        ),
+    ),
+    "stream/metrics/catalogue.py": (
+        (METRICS,),
+        (
+            ('"bwt": backward_transfer,', '"bwt": backward_transfer_diaz,'),
+            ("WINDOW = 10", "WINDOW = 5"),
+        ),
+    ),
+    "stream/record/matrix.py": (
+        (RECORD,),
+        (
+            ("range(max(last, 0))", "range(max(last - 1, 0))"),
+            (
+                "(self.cells[j][j], self.cells[last][j])",
+                "(self.cells[last][j], self.cells[last][j])",
+            ),
+        ),
+    ),
+    "stream/record/ledger.py": (
+        (RECORD,),
+        (
+            ("trained / self.base_parameters", "trained / self.encoder_layer_parameters"),
+            ("trained / self.encoder_layer_parameters", "trained / self.base_parameters"),
+            ("stored_bytes=stored[1]", "stored_bytes=stored[0]"),
+            (
+                "self.total_multiple = stored[0] / self.base_parameters",
+                "self.total_multiple = 1 + stored[0] / self.base_parameters",
+            ),
+        ),
+    ),
+    "stream/record/derived.py": (
+        (RECORD,),
+        (
+            (
+                "model=[row.stored_bytes for row in rows]",
+                "model=[row.stored_parameters for row in rows]",
+            ),
+            (
+                "buffer=[row.buffer_bytes for row in rows]",
+                "buffer=[row.buffer_examples for row in rows]",
+            ),
+            ("baseline=record.baseline", "baseline=None"),
+        ),
+    ),
+    "stream/record/run_record.py": (
+        (RECORD,),
+        (
+            ("row[: len(known)] = known", "row[: len(known) - 1] = known[:-1]"),
+            ("        self.losses = earlier.losses\n", ""),
+            ("self.train_s += seconds", "self.train_s = seconds"),
+        ),
+    ),
+    "stream/run/checkpoint.py": (
+        (CHECKPOINT,),
+        (
+            ("GENERATIONS_KEPT = 2", "GENERATIONS_KEPT = 1"),
+            ("if hashlib.sha256(text).hexdigest() != digest:", "if not digest:"),
+            ("if hashlib.sha256(data).hexdigest() != digest:", "if not data:"),
+            ("        self._collect_garbage(generation, digests)\n", ""),
+            ("max(self.generations(), default=0) + 1", "max(self.generations(), default=0) + 2"),
+            ("tensor.detach().cpu().contiguous()", "tensor.detach().cpu().contiguous().float()"),
+            ("if path.stem not in used:", "if path.stem in used:"),
+        ),
+    ),
+    "stream/run/checkpoint_manager.py": (
+        (
+            CHECKPOINT,
+            *contract("adapter", "replay"),
+        ),
+        (
+            (
+                "if (name := task_group(task)) not in self._unchanged",
+                "if (name := task_group(task)) or True",
+            ),
+            ("            learner.load_shared_state(store.load(checkpoint, SHARED))\n", ""),
+            ("        self._keep(learner, checkpoint.groups)\n", ""),
+            (
+                "            groups[TRAINING] = snapshot.tensors\n",
+                "            groups[TRAINING] = dict(list(snapshot.tensors.items())[1:])\n",
+            ),
+        ),
+    ),
+    "stream/fingerprint.py": (
+        ("tests/record/test_fingerprint.py",),
+        (
+            ("{tensor.dtype} {tuple(tensor.shape)} ", "{tuple(tensor.shape)} "),
+            (
+                "json.dumps([digests, evidence], sort_keys=True)",
+                "json.dumps([sorted(digests.values()), evidence])",
+            ),
+        ),
+    ),
+}
+
+MUTANTS = tuple(
+    Mutant(file, change[0], change[1], tests, *change[2:])
+    for file, (tests, changes) in _TABLE.items()
+    for change in changes
+)

@@ -1,0 +1,119 @@
+"""What a learner keeps, written by the program's own checkpoints and read into a fresh one."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from stream.config.run import CheckpointConfig
+from stream.data.task import Task
+from stream.fingerprint import Fingerprinter, tensor_digest
+from stream.learners.base import Learner
+from stream.run.accounting import count_stored
+from stream.run.checkpoint_manager import CheckpointManager, SavedRun
+from stream.training.fit_state import Step
+from stream.training.loop import fit
+from tests.conftest import SHORT, Stream
+from tests.record.made_record import made_record
+
+
+class StopError(Exception):
+    """Ends learning where the last checkpoint is."""
+
+
+def evidence(run: Stream, tasks: Sequence[Task]) -> dict[str, Any]:
+    """What `verify` compares: logits, tensors and fingerprint of each task, what is stored."""
+    states = {task.name: run.learner.served_state(task.name) for task in tasks}
+    return {
+        "logits": {task.name: run.evaluate(task).digest for task in tasks},
+        "tensors": {
+            task: {name: tensor_digest(tensor) for name, tensor in state.items()}
+            for task, state in states.items()
+        },
+        "fingerprints": {task: Fingerprinter().of(state) for task, state in states.items()},
+        "stored": count_stored(run.learner.stored_states(tasks)),
+        "trained": run.learner.num_trained(tasks[-1]),
+    }
+
+
+def compare(found: dict[str, Any], expected: dict[str, Any], where: str) -> None:
+    for kind, value in expected.items():
+        assert found[kind] == value, f"{kind} {where}"
+
+
+def checkpoints(folder: Path) -> CheckpointManager:
+    folder.mkdir(exist_ok=True)
+    return CheckpointManager(folder, CheckpointConfig())
+
+
+def reopened(folder: Path) -> tuple[CheckpointManager, SavedRun]:
+    manager = checkpoints(folder)
+    saved = manager.latest()
+    assert saved is not None
+    return manager, saved
+
+
+def check_serves_from_disk(run: Stream, make: Callable[[], Learner], folder: Path) -> None:
+    """A fresh learner and a fresh model serve the same; no row of the tasks is read to load."""
+    tasks = run.learner.learned
+    checkpoints(folder).save(run.learner, made_record().encode())
+    fresh = Stream(make(), run.tasks)
+    manager, saved = reopened(folder)
+    rowless = [dataclasses.replace(task, splits={}) for task in tasks]
+    manager.load_tasks(saved, fresh.learner, rowless, serve_only=True)
+    expected, found = evidence(run, tasks), evidence(fresh, tasks)
+    if not run.learner.tags.parameter_isolation:
+        del expected["trained"], found["trained"]  # of the task that is being learned
+    compare(found, expected, "as they come back from disk")
+
+
+def halted(make: Callable[[], Learner], tasks: Sequence[Task], folder: Path) -> list[Path]:
+    """Learn one task and a part of the next; return folders of checkpoints made meanwhile.
+
+    One is early in the next task and one right before its last step, so that each stage of a
+    method with two is among them; without any step there is one between the tasks.
+    """
+    run, places = Stream(make(), list(tasks)), []
+    fit(run.learner, tasks[0], SHORT)
+    steps = run.learner.workload(tasks[1], SHORT).steps
+    moments = {steps - 1, min(5, steps - 1)}
+
+    def save(within: Any = None) -> None:
+        places.append(folder / f"checkpoint {len(places)}")
+        checkpoints(places[-1]).save(run.learner, made_record().encode(), within)
+
+    def on_step(now: Step) -> None:
+        if now.number in moments:
+            save((1, now.save()))
+        if now.number == max(moments):
+            raise StopError
+
+    if not steps:
+        save()
+        return places
+    try:
+        fit(run.learner, tasks[1], SHORT, on_step)
+    except StopError:
+        return places
+    raise AssertionError("learning was not stopped")
+
+
+def check_goes_on(
+    make: Callable[[], Learner], tasks: Sequence[Task], expected: dict[str, Any], folder: Path
+) -> None:
+    """A fresh learner goes on from disk, learns the other tasks, and ends where one run ends.
+
+    Args:
+        make: makes the learner.
+        tasks: at least three.
+        expected: the `evidence` of a run that was not stopped.
+        folder: an empty folder.
+    """
+    for place in halted(make, tasks, folder):
+        again = Stream(make(), list(tasks))
+        manager, saved = reopened(place)
+        manager.load_tasks(saved, again.learner, tasks[:1])
+        fit(again.learner, tasks[1], SHORT, resumed=manager.position(saved))
+        for task in tasks[2:]:
+            fit(again.learner, task, SHORT)
+        compare(evidence(again, tasks), expected, f"after going on from {place.name}")
