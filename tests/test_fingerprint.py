@@ -53,13 +53,19 @@ def test_a_changed_tensor_has_another_fingerprint(change: str) -> None:
     assert fingerprinter.of({"w": tensor}) != before
 
 
-def test_names_metric_and_data_count() -> None:
-    tensor = torch.zeros(2)
-    of = Fingerprinter().of
-    found = [of({"w": tensor}, "rows", "f1"), of({"v": tensor}, "rows", "f1")]
-    found += [of({"w": tensor}, "rows", "accuracy"), of({"w": tensor}, "others", "f1")]
-    found += [of({"w": tensor, "v": tensor}, "rows", "f1")]
-    assert len(set(found)) == 5
+def test_a_fingerprint_is_of_names_tensors_and_evidence() -> None:
+    one, two = torch.zeros(2), torch.ones(2)
+    first = Fingerprinter().of({"a": one, "b": two}, "rows", "accuracy")
+    assert Fingerprinter().of({"b": two.clone(), "a": one.clone()}, "rows", "accuracy") == first
+    others = [
+        Fingerprinter().of({"a": two, "b": one}, "rows", "accuracy"),
+        Fingerprinter().of({"a": one, "c": two}, "rows", "accuracy"),
+        Fingerprinter().of({"a": one}, "rows", "accuracy"),
+        Fingerprinter().of({"a": one, "b": two}, "other rows", "accuracy"),
+        Fingerprinter().of({"a": one, "b": two}, "rows", "f1"),
+        Fingerprinter().of({"a": one, "b": two}, "accuracy", "rows"),
+    ]
+    assert len({first, *others}) == 7
 
 
 def test_a_shared_tensor_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:

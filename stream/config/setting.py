@@ -202,5 +202,8 @@ def _check_number(key: str, value: object) -> None:
         require(abs(value) <= LAST_SEED, f"{key} must be at most {LAST_SEED} in size, got {value}")
     if isinstance(value, float):
         fits = value == 0 or SMALLEST <= abs(value) <= LARGEST  # not so if it is NaN or infinite
-        size = f"0, or a number between {SMALLEST} and {LARGEST} in size"
-        require(fits and math.isfinite(value), f"{key} must be {size}, got {value}")
+        sizes = f"between {SMALLEST} and {LARGEST}"
+        require(
+            fits and math.isfinite(value),
+            f"{key} must be finite, and in size {sizes} unless it is 0, got {value}",
+        )
