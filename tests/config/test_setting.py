@@ -157,7 +157,7 @@ def test_a_default_that_a_subclass_changes_keeps_needs_and_idleness() -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("learner.lr=inf", "learner.lr must be 0, or a number"),
+        ("learner.lr=inf", "learner.lr must be finite"),
         ("training.clip_norm=1e300", "training.clip_norm must be"),
         (f"training.epochs={10**30}", "training.epochs must be"),
         (f"seed={LAST_SEED + 1}", "seed must be"),
