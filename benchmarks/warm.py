@@ -14,12 +14,23 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # bits depend on it, so all runs 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import matplotlib.figure
+import scipy.stats
+import sklearn.metrics
 import transformers
 
 import run_stream
+from stream.report import plots
 
-# Transformers imports a class when it is first asked for; here once, instead of in every copy.
-IMPORTED = (matplotlib.figure, transformers.BertModel, transformers.AutoModel, run_stream)
+# What the program imports when it first needs it; here once, instead of in every copy.
+IMPORTED = (
+    matplotlib.figure,
+    scipy.stats,
+    sklearn.metrics,
+    transformers.BertModel,
+    transformers.AutoModel,
+    run_stream,
+    plots,
+)
 CRASHED = 70
 
 

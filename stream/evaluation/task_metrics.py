@@ -1,10 +1,11 @@
-"""A task's own metric, from predictions to one score in [-1, 1]."""
+"""A task's own metric, from predictions to one score in [-1, 1].
+
+scipy.stats and scikit-learn are imported when a score is taken: it takes most of a second.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
-from sklearn import metrics as sklearn_metrics
 
 from stream.config.task import METRICS
 from stream.data.spans.answers import Answers
@@ -39,8 +40,12 @@ def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers) -> Sco
     if _is_undefined(metric, predicted, targets):
         return Score(0.0, undefined=True)
     if metric == "spearman":
+        from scipy import stats
+
         result: Any = stats.spearmanr(predicted, targets)
         return Score(float(result.statistic))
+    from sklearn import metrics as sklearn_metrics
+
     if metric == "accuracy":
         return Score(float(sklearn_metrics.accuracy_score(targets, predicted)))
     if metric == "f1":

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from stream.config.run import RunConfig
 from stream.record.run_record import RunRecord
-from stream.report import plots
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.accounting import ServedFingerprints, account
@@ -120,6 +119,8 @@ def _save(run: Run, folder: Path) -> None:
 
 def _finish(run: Run, folder: Path) -> list[Path]:
     """Draw the figures and say that the run is complete; return the figures."""
+    from stream.report import plots  # with matplotlib, which is not needed before
+
     run.record.status = "complete"
     # Figures first, so that a run is complete on disk when everything is there.
     figures = plots.write_figures(run.record, folder)

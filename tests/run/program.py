@@ -182,8 +182,12 @@ def _program(
 
 def serve() -> None:
     """Start what is asked for on the standard input; write down the exit codes."""
-    from benchmarks.warm import forked
+    import pytest
 
+    from benchmarks.warm import forked
+    from tests.blank_figures import use_blank_figures
+
+    use_blank_figures(pytest.MonkeyPatch())
     codes: dict[int, Path] = {}
     while True:
         if select.select([sys.stdin], [], [], TICK if codes else None)[0]:
