@@ -29,9 +29,14 @@ from stream.run.settings import compose_settings
 SUFFIXES = (*PARQUET, *JSON, *TEXT, ".gz", ".zip", ".bz2", ".zst", ".xz")
 DIALECT_HELP = {
     "encoding": "such as cp1252, if the detected one is wrong",
-    "delimiter": "one character, if the detected one is wrong",
+    "delimiter": "what stands between fields: any text, or tab, pipe, semicolon, comma, space",
     "quoting": "whether quote characters enclose fields; otherwise they are text",
     "header": "whether the first line names the columns; otherwise it is a row",
+    "quote": "the character that encloses fields",
+    "escape": "the character before a quote, delimiter or line end that is text",
+    "skip": "how many lines stand above the table",
+    "comment": "how lines begin that are no rows, such as '#'",
+    "null_value": r"a value that stands for none, such as \N",
 }
 
 
@@ -59,7 +64,7 @@ def _add_inspect(look: argparse.ArgumentParser) -> None:
     look.add_argument("--label", help="the label column")
     look.add_argument("--target", choices=TARGETS, help="whether labels are classes or scores")
     for field in fields(DialectSpec):
-        help_ = DIALECT_HELP.get(field.name, f"dialect.{field.name} of the task's YAML")
+        help_ = DIALECT_HELP[field.name]
         kind: Any = {"action": argparse.BooleanOptionalAction}
         if "bool" not in str(field.type):
             kind = {"type": int if "int" in str(field.type) else str}

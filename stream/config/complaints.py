@@ -16,6 +16,8 @@ from stream.config.members import not_a_member
 from stream.config.names import chosen_in, unknown_setting
 from stream.errors import UserError, first_line, unknown
 
+LACKING_FOLDER = r"provider=hydra\.searchpath .*path=(.*) is not available"
+"""Hydra's warning of a folder that is not there, which is an error here."""
 INTERNAL = ("_dummy_empty_config_", "run_schema")
 """What is in Hydra's store beside what a person may choose."""
 
@@ -30,11 +32,12 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except MissingConfigException as error:
-        group, _, name = (error.missing_cfg_file or "").rpartition("/")
-        if not group:
-            own = [choice for choice in members("") if choice not in INTERNAL]
-            raise unknown("--config-name", name, own) from error
-        raise not_a_member(group, name, members(group)) from error
+        raise _no_such_choice(error) from error
+    except UserWarning as error:
+        lacking = re.match(LACKING_FOLDER, str(error))
+        if lacking is None:
+            raise
+        raise UserError(f"hydra.searchpath: no such folder: {lacking[1]}") from error
     except OverrideParseException as error:
         reason = first_line(error)
         raise UserError(f"cannot read {error.override!r} on the command line: {reason}") from error
@@ -45,6 +48,14 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
         while cause is not None and not isinstance(cause, OmegaConfBaseException):
             cause = cause.__cause__
         raise _setting_error(error, cause, overrides) from error
+
+
+def _no_such_choice(error: MissingConfigException) -> UserError:
+    """Name the choices of a group, or the files that say what is composed."""
+    group, _, name = (error.missing_cfg_file or "").rpartition("/")
+    if group:
+        return not_a_member(group, name, members(group))
+    return unknown("--config-name", name, [own for own in members("") if own not in INTERNAL])
 
 
 def members(group: str) -> list[str]:

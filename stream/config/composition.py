@@ -1,6 +1,7 @@
 """What Hydra composes of YAML files and overrides, and the typed objects that it stands for."""
 
 import secrets
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,7 +21,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from stream.config.complaints import complaints, members
+from stream.config.complaints import LACKING_FOLDER, complaints, members
 from stream.config.names import chosen_in, unknown_setting
 from stream.config.run import RunConfig
 from stream.config.task import TaskSpec
@@ -91,7 +92,9 @@ def reading(folder: Path) -> Iterator[ConfigLoaderImpl]:
     loader = _Loader(create_config_search_path(str(folder.resolve())))
     try:
         GlobalHydra.instance().initialize(Hydra("run_stream", loader))
-        yield loader
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", LACKING_FOLDER)
+            yield loader
     finally:
         GlobalHydra.instance().hydra, HydraConfig.instance().cfg = hydra, chosen
 

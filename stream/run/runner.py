@@ -86,6 +86,8 @@ def _how(run: Run) -> str:
         UserError: it cannot be done as asked for.
     """
     precision = pick_precision(run.config.backbone.precision, run.device)
+    if not run.learner.tags.uses_encoder:
+        return "no training steps; the encoder is not run"
     return f"training steps: {run.engine}; the encoder computes in {precision}"
 
 

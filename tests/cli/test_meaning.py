@@ -104,6 +104,7 @@ def test_refused_at_once(line: str, message: str, monkeypatch: pytest.MonkeyPatc
 
 # Refused by what is composed; with task=[cola] unless tasks or a preset are named.
 COMPOSED = [
+    ("hydra.searchpath=[file:///no/such]", "hydra.searchpath: no such folder: /no/such"),
     ("task=[cola,sst2,cola]", "named more than once: cola"),
     ("stream=glue9 task=[sst2]", "stream=glue9 has no effect: 'task=[...]' or the experiment"),
     ("experiment=fig4_sizes seed=1", "experiment=fig4_sizes sweeps learner.size: it needs -m"),

@@ -12,7 +12,12 @@ from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
-from stream.models.modules.bottleneck import AdaptedDropout, Architecture, Bottleneck
+from stream.models.modules.bottleneck import (
+    AdaptedDropout,
+    Architecture,
+    Bottleneck,
+    reduced,
+)
 from stream.seeding import torch_generator
 from tests.conftest import TINY, VOCABULARY, made_task, tiny_encoder
 
@@ -205,3 +210,9 @@ def test_pooler_needs_a_pooler() -> None:
     )
     with pytest.raises(UserError, match="no pooler"):
         load_encoder(config, vocabulary_size=60)
+
+
+def test_a_reduction_that_leaves_no_unit_is_refused() -> None:
+    assert reduced(16, 16, 0.02).size == 1
+    with pytest.raises(UserError, match=r"learner\.reduction=17 leaves no unit.* 16 wide"):
+        reduced(16, 17, 0.02)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from stream.errors import require
 from stream.models.encoder import POSITIONS, Encoder, SubLayer
 from stream.models.modules.fresh import Fresh
 
@@ -49,8 +50,21 @@ class Architecture:
 
 
 def reduced(width: int, reduction: int, init_std: float) -> Architecture:
-    """Return the adapter of Pfeiffer et al. 2020: ReLU and D / ``reduction`` units."""
-    return Architecture(width, max(width // reduction, 1), "relu", init_std=init_std)
+    """Return the adapter of Pfeiffer et al. 2020: ReLU and D / ``reduction`` units.
+
+    Args:
+        width: D, the encoder's.
+        reduction: how many times narrower the adapter is.
+        init_std: of its first weights.
+
+    Raises:
+        UserError: no unit would be left.
+    """
+    require(
+        reduction <= width,
+        f"learner.reduction={reduction} leaves no unit: the encoder is {width} wide",
+    )
+    return Architecture(width, width // reduction, "relu", init_std=init_std)
 
 
 class Switch:
