@@ -117,7 +117,7 @@ def test_lora_starts_as_a_linear_map_of_torch_does() -> None:
     assert not any(p.any() for n, p in named.items() if n.endswith("lora.up.weight"))
 
 
-@pytest.mark.parametrize(("width", "reduction", "units"), [(768, 16, 48), (16, 16, 1), (8, 16, 1)])
+@pytest.mark.parametrize(("width", "reduction", "units"), [(768, 16, 48), (16, 16, 1)])
 def test_a_reduction_is_of_the_width(width: int, reduction: int, units: int) -> None:
     assert reduced(width, reduction, 0.02).size == units
 
