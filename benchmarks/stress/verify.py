@@ -24,16 +24,17 @@ SMALL = (
     "data.train=32",
     "data.validation=8",
     "data.test=16",
-    "training.min_steps=4",
     "backbone=tiny",
     "device=cpu",
 )
+STEPS = "training.min_steps=4"
 
 
 def checks_of(name: str, settings: Sequence[str]) -> list[Check]:
     """Return what ``verify`` says of a run of a learner."""
     with tempfile.TemporaryDirectory(prefix="verify-") as folder:
-        config = composed([*SMALL, f"learner={name}", *settings])
+        steps = [STEPS] if LEARNERS[name].tags.uses_encoder else []
+        config = composed([*SMALL, f"learner={name}", *steps, *settings])
         run_in(Path(folder), config, Console(file=io.StringIO()), overrides=())
         return list(verify(Path(folder), "cpu"))
 

@@ -20,6 +20,8 @@ LACKING_FOLDER = r"provider=hydra\.searchpath .*path=(.*) is not available"
 """Hydra's warning of a folder that is not there, which is an error here."""
 INTERNAL = ("_dummy_empty_config_", "run_schema")
 """What is in Hydra's store beside what a person may choose."""
+RETIRED = {"backbone_schema": "a backbone's YAML needs no defaults any more; remove that list"}
+"""What YAML files of earlier versions named, and what to do."""
 
 
 @contextmanager
@@ -53,6 +55,8 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
 def _no_such_choice(error: MissingConfigException) -> UserError:
     """Name the choices of a group, or the files that say what is composed."""
     group, _, name = (error.missing_cfg_file or "").rpartition("/")
+    if name in RETIRED:
+        return UserError(f"{group} names {name!r}: {RETIRED[name]}")
     if group:
         return not_a_member(group, name, members(group))
     return unknown("--config-name", name, [own for own in members("") if own not in INTERNAL])

@@ -9,7 +9,7 @@ import pytest
 
 from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
-from stream.config.compose import compose_run
+from stream.config.compose import compose_run, searched_too
 from stream.config.composition import Composition
 from stream.config.run import RunConfig
 from stream.config.typed import parse
@@ -217,3 +217,11 @@ def test_own_tasks_come_from_another_folder(tmp_path: Path) -> None:
     text = (CONF / "task" / "sst2.yaml").read_text().replace("sst2:", "mine:", 1)
     (tmp_path / "task" / "mine.yaml").write_text(text)
     check_command_line(CONF, CommandLine(["--config-dir", str(tmp_path), "task=[mine,sst2]"]))
+
+
+def test_a_backbone_file_of_an_earlier_version_is_told_what_to_remove(tmp_path: Path) -> None:
+    (tmp_path / "backbone").mkdir()
+    text = "defaults: [backbone_schema, _self_]\nname: mine\norigin: random\n"
+    (tmp_path / "backbone" / "mine.yaml").write_text(text)
+    with pytest.raises(UserError, match="'backbone_schema': a backbone's YAML needs no defaults"):
+        composed(searched_too(tmp_path), "backbone=mine", ONE)
