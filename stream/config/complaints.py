@@ -34,7 +34,7 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except MissingConfigException as error:
-        raise _no_such_choice(error) from error
+        raise _no_such_choice(error, overrides) from error
     except UserWarning as error:
         lacking = re.match(LACKING_FOLDER, str(error))
         if lacking is None:
@@ -52,10 +52,10 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
         raise _setting_error(error, cause, overrides) from error
 
 
-def _no_such_choice(error: MissingConfigException) -> UserError:
+def _no_such_choice(error: MissingConfigException, overrides: Sequence[str]) -> UserError:
     """Name the choices of a group, or the files that say what is composed."""
     group, _, name = (error.missing_cfg_file or "").rpartition("/")
-    if name in RETIRED:
+    if name in RETIRED and f"{group}={name}" not in overrides:
         return UserError(f"{group} names {name!r}: {RETIRED[name]}")
     if group:
         return not_a_member(group, name, members(group))
