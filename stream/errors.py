@@ -73,6 +73,11 @@ def understood(what: object) -> Iterator[None]:
         raise UserError(f"{what} cannot be understood: {reason}") from error
 
 
+def one_line(error: BaseException) -> str:
+    """Return the whole message of an error on one line; its kind if it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or the name of its type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -33,7 +33,7 @@ from stream.cli.outcomes import (
     outcomes,
 )
 from stream.config.run import RunConfig
-from stream.errors import TrainingDivergedError, UserError, require
+from stream.errors import TrainingDivergedError, UserError, one_line, require
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
 from stream.run.interrupt import Interrupted
@@ -171,8 +171,7 @@ def run_job(job: Job, build: Callable[[], RunConfig], run: Run) -> float | None:
             raise
         return None  # raised there, it would have the first process kill those that still save
     except Exception as error:  # noqa: BLE001 - whatever it is, the other jobs go on
-        reason = " ".join(str(error).split()) or type(error).__name__
-        ended = replace(own, outcome=FAILED, reason=reason)
+        ended = replace(own, outcome=FAILED, reason=one_line(error))
         if not isinstance(error, UserError | TrainingDivergedError | FullDiskError):
             _keep_traceback(job.folder)
     _end(job, ended, began)

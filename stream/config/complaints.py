@@ -14,7 +14,7 @@ from yaml import YAMLError
 
 from stream.config.members import not_a_member
 from stream.config.names import chosen_in, unknown_setting
-from stream.errors import UserError, first_line, unknown
+from stream.errors import UserError, first_line, one_line, unknown
 
 LACKING_FOLDER = r"provider=hydra\.searchpath .*path=(.*) is not available"
 """Hydra's warning of a folder that is not there, which is an error here."""
@@ -44,7 +44,7 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
         reason = first_line(error)
         raise UserError(f"cannot read {error.override!r} on the command line: {reason}") from error
     except (YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"a YAML file cannot be read: {_in_a_line(error)}") from error
+        raise UserError(f"a YAML file cannot be read: {one_line(error)}") from error
     except (HydraException, OmegaConfBaseException) as error:
         cause: Any = error
         while cause is not None and not isinstance(cause, OmegaConfBaseException):
@@ -74,7 +74,7 @@ def _setting_error(
     """Name the setting that is wrong, and its siblings if there is no such setting."""
     parent, key = getattr(cause, "parent_node", None), getattr(cause, "full_key", None)
     if key is None or cause is None:
-        return UserError(_in_a_line(error))
+        return UserError(one_line(error))
     schema = OmegaConf.get_type(parent) if parent is not None else None
     path, _, last = str(key).rpartition(".")
     if schema is not None and is_dataclass(schema) and parent is not None:
@@ -89,8 +89,3 @@ def _as_given(key: str, overrides: Sequence[str]) -> str:
     """Return the whole name that was given where only its beginning was looked at."""
     names = (text.lstrip("+~").partition("=")[0] for text in overrides)
     return next((name for name in names if name.startswith(f"{key}.")), key)
-
-
-def _in_a_line(error: Exception) -> str:
-    """Return an error's message on one line, without what Hydra says about itself."""
-    return re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__

@@ -1,6 +1,5 @@
 """From conf/ and overrides to a typed `RunConfig`."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -12,7 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from stream.config.complaints import complaints
 from stream.config.composition import SEARCHED, Composition, to_objects
-from stream.config.interpolation import escaped
+from stream.config.interpolation import escaped, uninterpolated
 from stream.config.members import unusable
 from stream.config.run import RunConfig
 from stream.errors import UserError, first_line, require
@@ -80,8 +79,7 @@ def _in_grammar(key: str, value: object) -> str:
 
 def literal(text: str) -> str:
     """Return a text in Hydra's grammar that stands for itself: ``${`` begins nothing."""
-    escaped = re.sub(r"(\\*)\$\{", lambda found: rf"{found[1] * 2}\${{", text)
-    return QuotedString(escaped, Quote.single).with_quotes()
+    return QuotedString(uninterpolated(text), Quote.single).with_quotes()
 
 
 def searched_too(folder: Path, others: Sequence[str] = ()) -> str:

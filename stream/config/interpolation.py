@@ -7,6 +7,14 @@ from typing import Any
 MISSING = "${oc.decode:\"'???'\"}"  # the one text that means a missing value, as a text
 
 
+def uninterpolated(text: str) -> str:
+    """Return a text in which ``${`` begins nothing.
+
+    Backslashes before an interpolation are escapes too; elsewhere they are text.
+    """
+    return re.sub(r"(\\*)\$\{", lambda found: f"{found[1] * 2}\\${{", text)
+
+
 def escaped(value: Any) -> Any:
     r"""Return a value whose texts OmegaConf resolves to those of ``value``; keys are unchanged.
 
@@ -14,9 +22,7 @@ def escaped(value: Any) -> Any:
     {'label': 'is it \\${good}?'}
     """
     if isinstance(value, str):
-        # Backslashes before an interpolation are escapes too; elsewhere they are text.
-        shown = re.sub(r"(\\*)\$\{", lambda found: f"{found[1] * 2}\\${{", value)
-        return MISSING if value == "???" else shown
+        return MISSING if value == "???" else uninterpolated(value)
     if isinstance(value, Mapping):
         return {key: escaped(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

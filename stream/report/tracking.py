@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
-from stream.errors import choose
+from stream.errors import choose, one_line
 from stream.record.run_record import RunRecord
 from stream.report import wandb_view
 
@@ -148,7 +148,7 @@ class WandbTracking:
             what = "takes no such API key or setting" if key else "does not answer"
             files = _variable("DIR") or folder
             how = f"its files stay here: wandb sync {Path(files, 'wandb', 'offline-run-*')}"
-            LOG.warning("W&B %s (%s); %s", what, _told(error), how)
+            LOG.warning("W&B %s (%s); %s", what, one_line(error), how)
             wandb.teardown()  # else its service holds the id of the run that did not open
             self._open(wandb, folder, record, "offline")
 
@@ -242,17 +242,12 @@ class WandbTracking:
             action()
         except Exception as error:  # noqa: BLE001 - a view must never fail the run
             self._run = None
-            LOG.warning("W&B is switched off for this run: %s", _told(error))
+            LOG.warning("W&B is switched off for this run: %s", one_line(error))
 
 
 def _variable(name: str) -> str:
     """Return one of W&B's variables of the environment; empty if it is not set."""
     return os.environ.get(f"WANDB_{name}", "")
-
-
-def _told(error: Exception) -> str:
-    """Return the whole message of one of W&B's errors, on one line."""
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _run_id(folder: Path) -> str:
