@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +36,7 @@ import torch
 import transformers
 
 from benchmarks import ROOT
+from benchmarks.fork import forked
 from benchmarks.stress.mutants import MUTANTS, Mutant
 
 # Transformers imports a class when it is first asked for; here once, instead of in every child.
@@ -45,7 +45,6 @@ IMPORTED = (hypothesis, safetensors.torch, sklearn.linear_model, torch, transfor
 OPTIONS = ["-x", "-q", "-pno:cacheprovider", "-Wignore::pytest.PytestAssertRewriteWarning"]
 LONGEST_S = 600.0  # a mutant may never end; that is noticed, too
 SURVIVED, CAUGHT, BROKEN = "survived", "caught", "broken"
-BROKEN_CODE = 70
 VERDICTS = {0: SURVIVED, 1: CAUGHT}  # of pytest's exit codes; others tell no verdict of a test
 
 
@@ -102,18 +101,9 @@ class Job:
         if self.mutant is not None:
             self.original = (tree / self.mutant.file).read_text(encoding="utf-8")
             (tree / self.mutant.file).write_text(self.mutant.applied(tree), encoding="utf-8")
-        sys.stdout.flush()
-        self.child = os.fork()
-        if not self.child:
-            code = BROKEN_CODE
-            try:
-                code = _run_tests(tree, self.tests)
-            except BaseException:  # noqa: BLE001 - told to the parent by the exit code
-                traceback.print_exc()
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(code)
+        log = _log(tree)
+        log.write_text("")
+        self.child = forked(lambda: sys.exit(_run_tests(tree, self.tests)), tree, log, log)
 
     def outcome(self) -> Outcome | None:
         """Return what became of it, with the tree restored; None while the child runs."""
@@ -140,10 +130,6 @@ def _log(tree: Path) -> Path:
 
 def _run_tests(tree: Path, tests: Sequence[str]) -> int:
     """Run tests on the program in ``tree``; return pytest's exit code. Called in a child."""
-    with _log(tree).open("w") as log:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
-    os.chdir(tree)
     sys.path[:] = [str(tree), *(p for p in sys.path if Path(p).resolve() != ROOT)]
     sys.dont_write_bytecode = True
     tempfile.tempdir = str(tree.parent)
