@@ -121,11 +121,11 @@ class Settings:
         Raises:
             UserError: a value of another type, outside its range, or without effect.
         """
-        types = _types(type(self))
+        hints = types(type(self))
         for name, rule in rules(type(self)).items():
             value = getattr(self, name)
             key = f"{self.GROUP}.{name}".lstrip(".")
-            _check_type(key, value, types[name])
+            _check_type(key, value, hints[name])
             _check_number(key, value)
             if isinstance(rule.valid, tuple):
                 choose(key, value, rule.valid)
@@ -171,7 +171,7 @@ def _shown(value: object) -> str:
 
 
 @cache
-def _types(settings: type) -> dict[str, Any]:
+def types(settings: type) -> dict[str, Any]:
     """Return the type of each field of a class."""
     return get_type_hints(settings)
 

@@ -31,6 +31,7 @@ from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
 from stream.errors import require
 from stream.learners._shared.replay_buffer import ReplayBuffer
+from stream.learners.tags import Tags
 from stream.learners.workload import Epoch, Workload, planned_work
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
@@ -60,35 +61,6 @@ HOOKS = (
 )
 """What a method may fill. A test holds every method to it."""
 SHARED = "kept."  # before the names of `shared_tensors` in a checkpoint
-
-
-@dataclass(frozen=True)
-class Tags:
-    """What kind of method it is.
-
-    Attributes:
-        parameter_isolation: learning a task changes no byte of what serves an earlier one.
-        reads_past_tasks: what serves a task includes what earlier tasks left, so order matters.
-        is_multitask: reads all tasks' training rows at once: a reference, not continual learning.
-        seeded: learning draws random numbers, so that another seed gives another result.
-        uses_encoder: false where tasks are fitted without the encoder and without steps.
-        learns_spans: whether extractive question answering can be learned.
-        sparse_differences: what a task owns is stored as differences at few places.
-        keeps_pretrained: the pretrained values of what tasks own are stored for the next task.
-        cuda_graph_safe: whether a training step may be captured as a CUDA graph. None: `loss` is
-            captured and checked (`stream.training.engine`), `after_backward` is not. True says
-            that both read the same tensors of the same shapes throughout a task.
-    """
-
-    parameter_isolation: bool = False
-    reads_past_tasks: bool = False
-    is_multitask: bool = False
-    seeded: bool = True
-    uses_encoder: bool = True
-    learns_spans: bool = True
-    sparse_differences: bool = False
-    keeps_pretrained: bool = True
-    cuda_graph_safe: bool | None = None
 
 
 @dataclass
