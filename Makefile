@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 .PHONY: run test test-fast check figures lock clean
 
 run: $(VENV)/.run
-	$(BIN)/python run_stream.py learner=adapter
+	$(BIN)/python run_stream.py experiment=first_run learner=adapter learner.lr=4e-3
 
 test: $(VENV)/.dev
 	$(PYTEST)

@@ -19,10 +19,14 @@ takes the settings of ``task-stream run``; `load` opens the folder of a finished
 
 from typing import TYPE_CHECKING, Any
 
+from stream.waiting import wait_briefly
+
 if TYPE_CHECKING:
     from stream.api import Results, load, run_stream
 
     __version__: str
+
+wait_briefly()  # before torch is imported
 
 __all__ = ["Results", "__version__", "load", "run_stream"]
 

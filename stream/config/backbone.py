@@ -26,7 +26,8 @@ class BackboneConfig(Settings):
         tokenizer: the folder, package or id of the tokenizer, if the encoder has none of its own.
         shape: the encoder's configuration for ``origin=random``, such as ``hidden_size``.
         precision: how the encoder computes: ``float32``; ``bf16`` (a bf16 copy computes, while
-            weights, heads and losses remain float32); ``auto`` is bf16 on a GPU that supports it.
+            weights, heads and losses remain float32); ``auto`` is bf16 on a GPU that supports it;
+            ``fast`` is so, too, on a CPU that has instructions for it.
         pooling: what a head reads: ``cls`` (the vector of [CLS], as in the paper), ``pooler`` (as
             in the paper's released code) or ``mean`` (the mean over tokens).
         max_length: the number of tokens that a text or pair is cut to, at most as many as the
@@ -42,7 +43,7 @@ class BackboneConfig(Settings):
     sha256: str | None = None
     tokenizer: str | None = None
     shape: dict[str, Any] = field(default_factory=dict)
-    precision: str = setting("auto", ("auto", "float32", "bf16"))
+    precision: str = setting("auto", ("auto", "float32", "bf16", "fast"))
     pooling: str = setting("cls", ("cls", "pooler", "mean"))
     max_length: int = setting(128, at_least(8))
 

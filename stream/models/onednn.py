@@ -3,7 +3,8 @@
 torch multiplies float32 matrices with MKL on x86, which uses half the vector width of current AMD
 processors; its convolutions go through oneDNN, which does not. A linear map is a 1 x 1
 convolution, and a [B, L, D] tensor is already laid out as one (channels last), so nothing is
-copied. `benchmarks/cpu_linear.py` measures both.
+copied. With one thread torch takes a slow convolution of its own instead, so there the linear map
+stays one. `benchmarks/speed/cpu_linear.py` measures both.
 """
 
 import torch
@@ -17,7 +18,7 @@ class ConvolvedLinear(nn.Linear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Map [..., D_in] to [..., D_out]."""
         usual = not input.is_cpu or input.dtype != torch.float32 or input.numel() == 0
-        if usual or torch.is_autocast_enabled("cpu"):
+        if usual or torch.get_num_threads() == 1 or torch.is_autocast_enabled("cpu"):
             return super().forward(input)
         pixels = input.reshape(1, -1, 1, self.in_features).permute(0, 3, 1, 2)
         kernel = self.weight[:, :, None, None]

@@ -87,8 +87,15 @@ def pick_device(name: str) -> torch.device:
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:
-    """Return ``float32`` or ``bf16``; ``auto`` takes bf16 on a GPU that computes in it."""
-    if wanted != "auto":
+    """Return ``float32`` or ``bf16``.
+
+    ``auto`` takes bf16 on a GPU that computes in it, ``fast`` also on a CPU that does.
+    """
+    if wanted not in ("auto", "fast"):
         return wanted
-    half = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cuda":
+        half = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        able = torch.cpu.get_capabilities()
+        half = wanted == "fast" and any(able.get(name) for name in ("avx512_bf16", "amx_bf16"))
     return "bf16" if half else "float32"
