@@ -20,7 +20,7 @@ from stream.data.sources.class_folders import read_class_folders
 from stream.data.sources.delimited import read_delimited
 from stream.data.sources.dialect import header_evidence, refuse_settings, unique_names
 from stream.data.sources.encoding import to_utf8
-from stream.data.sources.json_rows import read_json
+from stream.data.sources.json_rows import looks_like_json, read_json
 from stream.data.sources.parts import (
     is_part,
     joined,
@@ -39,6 +39,7 @@ PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 JSON = (".jsonl", ".ndjson", ".json")
 TEXT = (".csv", ".tsv", ".tab", ".txt", ".psv")
+LOOSE = ("", ".txt", ".data")  # suffixes that say nothing about the format
 FOLDER_DATA = tuple({*PARQUET, *ARROW, *JSON, *TEXT} - {".txt"})  # a .txt may be one row's text
 NOT_DATA = {
     b"version https://git-lfs": "a git-lfs pointer, not the file itself; run `git lfs pull`",
@@ -174,7 +175,7 @@ def _parsed(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> SourceTab
         refuse_settings(spec, ("encoding",), "JSON", where)
     text, encoding = to_utf8(raw, spec.encoding, where)
     del raw
-    if suffix in JSON:
+    if suffix in JSON or (suffix in LOOSE and looks_like_json(text)):
         return read_json(text, encoding, where, lines=suffix != ".json")
     return read_delimited(text, encoding, spec, where)
 
