@@ -22,7 +22,9 @@ def test_encodings_are_detected(tmp_path: Path, encoding: str) -> None:
     source = read(tmp_path, WESTERN.encode(encoding))
     assert rows(source) == WESTERN_ROWS
     assert source.table.column_names == ["text", "label"]
-    assert source.dialect == f"{encoding.removesuffix('-sig')}, comma, quoted, header"
+    name = encoding.removesuffix("-sig")
+    guess = " (a guess: '“great”'; mac_roman would give 'ìgreatî')" if name == "cp1252" else ""
+    assert source.dialect == f"{name}{guess}, comma, quoted, header"
 
 
 @pytest.mark.parametrize("order", ["le", "be"])
@@ -67,7 +69,7 @@ def test_one_accent_late_in_english_text(tmp_path: Path) -> None:
 
 def test_bytes_of_no_encoding(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a\.csv: line 3: byte 0x81 cannot be read as cp1252"):
-        read(tmp_path, b"text,label\nfine,good\nna\x81ve caf\xe9,bad\n")
+        read(tmp_path, b"text,label\nfine,good\nna\x81ve caf\xe9,bad\n", encoding="cp1252")
     broken = "text,label\nnaïve café ☃,good\n".encode() + b"caf\xe9,bad\n"
     with pytest.raises(UserError, match=r"line 3: byte 0xe9 is not UTF-8, which the rest"):
         read(tmp_path, broken)

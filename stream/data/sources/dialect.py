@@ -225,7 +225,8 @@ def header_evidence(rows: list[list[str]]) -> int:
 
 def num_known(cells: Iterable[str]) -> int:
     """Return how many cells are made of words that names of columns often have."""
-    words = (re.findall(r"[^\W\d_]+", cell.casefold()) for cell in cells)
+    named = (cell.casefold() for cell in cells if not re.search(r"\s\d", cell))
+    words = (re.findall(r"[^\W\d_]+", cell) for cell in named)
     return sum(bool(of_cell) and COMMON_NAMES.issuperset(of_cell) for of_cell in words)
 
 

@@ -200,7 +200,8 @@ def _without_lists(columns: dict[str, list]) -> tuple[dict[str, list], list[str]
             found[name] = values
             continue
         single.extend([name] * any(lists))
-        inner, more = _without_lists(_columns({name: v[0] if v else None} for v in values))
+        items = _columns({name: value[0]} if value else {} for value in values)
+        inner, more = _without_lists(items or {name: [None] * len(values)})
         found |= inner
         single.extend(more)
     return found, single

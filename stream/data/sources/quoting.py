@@ -190,12 +190,13 @@ def _are_text(data: bytes, form: Dialect, quoted: Audit, plain: Audit, where: st
     else:
         are_text = plain.regular() == 1 and bool(quoted.fault or quoted.multiline)
         is_sure = _share_enclosed(data, form) <= MAX_ENCLOSED and not is_needed
+        are_text = are_text and (is_sure or not quoted.fault)
     require(
         not are_text or not quoted.multiline or is_sure,
         f"{where}: line {quoted.multiline}: a quoted field runs over a line end, but every "
         "line is a whole row if quotes are text; set quoting to true or false",
     )
-    return are_text and is_sure
+    return are_text
 
 
 def _escaping_forms(
