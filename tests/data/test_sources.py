@@ -119,7 +119,7 @@ def test_files_are_taken_as_published(all_specs: dict[str, TaskSpec], tmp_path: 
 
     nested = tmp_path / "crowdflower" / "progressive-tweet-sentiment.csv"
     nested.parent.mkdir()
-    stance = "q1_from_reading_the_tweet_which_of_the_options"
+    stance = "q1_from_reading_the_tweet_which_is_the_stance_towards_the_target"
     answers = ["FOR: for it", "AGAINST: against it", "NEUTRAL: neither", "NONE OF THE ABOVE: none"]
     body = "".join(f'"été, tweet {i}",{answers[i % 4]}\n' for i in range(400))
     nested.write_text(f"tweet,{stance}\n{body}", encoding="latin-1")

@@ -6,6 +6,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from dataclasses import replace
 
 from stream.data.table import Encoding
@@ -15,6 +16,7 @@ SAMPLE_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 20
 EXCERPT_BYTES = 1 << 16
 WORD_SHOWN = 40
+CERTAIN = 8  # bytes beyond ASCII that are valid UTF-8 hardly by chance
 
 # The candidates for files that are not UTF-8 and have no byte order mark, as chardet names them.
 LEGACY = (
@@ -83,6 +85,17 @@ def to_utf8(raw: bytes, encoding: str | None, where: str) -> tuple[bytes, Encodi
     for number, piece in enumerate(codecs.iterdecode(_chunks(raw), source)):
         text.write((piece if number else piece.removeprefix("\ufeff")).encode("utf-8"))
     return text.getvalue(), found
+
+
+def contradicts(raw: bytes, encoding: str) -> bool:
+    """Return whether a file is certainly UTF-8 although another encoding is set.
+
+    A few bytes may be valid by chance.
+    """
+    is_other = encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig")
+    beyond = re.compile(rb"[\x80-\xff]").finditer(raw)
+    is_certain = sum(1 for _ in islice(beyond, CERTAIN)) == CERTAIN
+    return is_other and is_certain and undecodable(raw, "utf-8") is None
 
 
 def undecodable(raw: bytes, encoding: str) -> int | None:

@@ -12,7 +12,7 @@ from stream.data.sources.arrow_values import plain_table, without_nesting
 from stream.data.sources.class_folders import read_class_folders
 from stream.data.sources.delimited import read_delimited
 from stream.data.sources.dialect import header_evidence, refuse_settings, unique_names
-from stream.data.sources.encoding import to_utf8
+from stream.data.sources.encoding import contradicts, to_utf8
 from stream.data.sources.json_rows import looks_like_json, read_json
 from stream.data.sources.no_table import refuse_others, refuse_pages
 from stream.data.sources.parts import is_part, joined, parts_below, with_partitions
@@ -143,6 +143,11 @@ def _read_text(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> Source
     """Read text: JSON, lines of fastText, or a delimited table."""
     if suffix in JSON:
         refuse_settings(spec, ("encoding",), "JSON", where)
+    require(
+        spec.encoding is None or not contradicts(raw, spec.encoding),
+        f"{where}: is valid UTF-8 with characters beyond ASCII, yet encoding is set to "
+        f"{spec.encoding}, which would turn them into others; set it to utf-8, or not at all",
+    )
     text, encoding = to_utf8(raw, spec.encoding, where)
     del raw
     is_set = replace(spec, encoding=None) != DialectSpec()  # said to be delimited text
