@@ -114,8 +114,16 @@ def test_json_of_other_encodings(tmp_path: Path, encoding: str) -> None:
         ('{"text": "a\\ud800"}', "a.jsonl", "'text': a text holds half a surrogate pair"),
         ('[{"text": "a"}, 3]', "a.json", "line 2: not an object: 3"),
         ('[{"text": "a"}', "a.json", "not valid JSON"),
-        ('{"text": ["a", "b"], "label": ["c"]}', "a.json", r"lists of different .*text: 2, label: 1"),
-        ('{"a": [{"text": "a"}], "b": [{"text": "b"}]}', "a.json", r"several lists of rows \(a, b\)"),
+        (
+            '{"text": ["a", "b"], "label": ["c"]}',
+            "a.json",
+            r"lists of different .*text: 2, label: 1",
+        ),
+        (
+            '{"a": [{"text": "a"}], "b": [{"text": "b"}]}',
+            "a.json",
+            r"several lists of rows \(a, b\)",
+        ),
         ('[{"a.b": 1, "a": {"b": 2}}]', "a.json", "two fields of one row are both called 'a.b'"),
         ("[" * 100_000, "a.json", "not valid JSON"),
     ],

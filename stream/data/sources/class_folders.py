@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from stream.config.task import DialectSpec
 from stream.data.sources.dialect import refuse_settings
-from stream.data.sources.encoding import MARKS, guess_legacy, to_utf8, undecodable
+from stream.data.sources.encoding import MARKS, to_utf8
+from stream.data.sources.legacy import guess_legacy, undecodable
 from stream.data.table import SourceTable
 from stream.errors import UserError, require
 

@@ -21,11 +21,14 @@ LONG_DELIMITERS = (" ||| ", "|||", "||", "|~|", "::")  # tried first: they conta
 NAMES_OF = {char: name for name, char in DELIMITERS.items()} | {" ": "space"}
 STAND_INS = "\x1f\x1e\x1d\x1c" + "".join(map(chr, (*range(1, 9), *range(14, 28))))
 COMMON_NAMES = frozenset(  # words of which the names of columns are often made
-    "text label labels class category sentence target id idx index review comment message tweet "
-    "title sentiment content question answer v y score rating body headline topic premise "
-    "hypothesis gold annotation phrase utterance document description mood emotion intent stance "
-    "polarity summary abstract passage query post subject author user date url lang language "
-    "split source domain name".split()
+    re.findall(
+        r"\w+",
+        "text label labels class category sentence target id idx index review comment message "
+        "tweet title sentiment content question answer v y score rating body headline topic "
+        "premise hypothesis gold annotation phrase utterance document description mood emotion intent "
+        "stance polarity summary abstract passage query post subject author user date url lang "
+        "language split source domain name",
+    )
 )
 NAME_LIKE = re.compile(r"[^\W\d][\w.:/#()\-]{0,39}(?: [\w.:/#()\-]+){0,4}\??")
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")

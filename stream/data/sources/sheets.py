@@ -40,7 +40,9 @@ def read_sheet(raw: bytes, sheet: str | None, spec: DialectSpec, where: str) -> 
     require(name is not None and bool(sheets[name]), f"{where}: sheet {name!r} is empty")
     assert name is not None
     numbers, rows = list(sheets[name]), list(sheets[name].values())
-    used = [at for at in range(max(map(len, rows))) if any(row[at : at + 1] != [""] for row in rows)]
+    used = [
+        at for at in range(max(map(len, rows))) if any(row[at : at + 1] != [""] for row in rows)
+    ]
     rows = [[row[at] if at < len(row) else "" for at in used] for row in rows]
     titles = title_rows(rows, len(used)) if spec.header is None else 0
     is_header = has_header(rows[titles:]) if spec.header is None else spec.header

@@ -48,10 +48,8 @@ def read_tagged(data: bytes, encoding: Encoding, where: str) -> SourceTable:
     require(
         not several,
         f"{where}: {count(len(several), 'line')} with several labels (line "
-        f"{', '.join(map(str, several[:5]))}): a row of a task has one label; keep one on each line",
+        f"{', '.join(map(str, several[:5]))}): a row of a task has one label; keep one of them",
     )
     table = pa.table({"text": texts, "label": labels})
     words = f"{encoding}, lines of {TAG}"
-    return SourceTable(
-        table, where, np.array(numbers, np.int64), (), words, encoding=encoding
-    )
+    return SourceTable(table, where, np.array(numbers, np.int64), (), words, encoding=encoding)
