@@ -180,6 +180,7 @@ def test_zip_with_several_members(tmp_path: Path) -> None:
         read_table(path, AS_FOUND, member="dev.csv")
     assert rows(read_table(path, AS_FOUND, member="in/test.csv")) == [("x", "bad")]
     assert rows(read_files(tmp_path, "a.zip/train.csv", AS_FOUND)) == PLAIN_ROWS
+    assert rows(read_files(path, "in/test.csv", AS_FOUND)) == [("x", "bad")]
     (tmp_path / "b.csv").write_text(PLAIN)
     with pytest.raises(UserError, match=r"no \.zip archive"):
         read_table(tmp_path / "b.csv", AS_FOUND, member="a")

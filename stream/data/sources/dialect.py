@@ -25,9 +25,9 @@ COMMON_NAMES = frozenset(  # words of which the names of columns are often made
         r"\w+",
         "text label labels class category sentence target id idx index review comment message "
         "tweet title sentiment content question answer v y score rating body headline topic "
-        "premise hypothesis gold annotation phrase utterance document description mood emotion "
-        "intent stance polarity summary abstract passage query post subject author user date url lang "
-        "language split source domain name",
+        "premise hypothesis gold annotation phrase utterance document description mood "
+        "emotion intent stance polarity summary abstract passage query post subject author "
+        "user date url lang language split source domain name",
     )
 )
 NAME_LIKE = re.compile(r"[^\W\d][\w.:/#()\-]{0,39}(?: [\w.:/#()\-]+){0,4}\??")

@@ -39,7 +39,7 @@ def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
     Folders named ``column=value`` on the way to a file give it a column, unless it has that column.
 
     Args:
-        root: the folder to look in.
+        root: the folder to look in, or an archive or workbook.
         pattern: a path relative to it, a glob pattern, a folder with one folder per class, a folder
             with the parts of one table, ``archive.zip/member`` or ``book.xlsx/sheet``.
         spec: the known parts of the dialect; the rest is detected.
@@ -50,6 +50,8 @@ def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
     parts = PurePosixPath(pattern).parts
     is_below = bool(parts) and ".." not in parts and not Path(pattern).is_absolute()
     require(is_below, f"files: {pattern!r} is not a path or pattern below {root}")
+    if root.suffix.lower() in CONTAINERS and root.is_file():
+        return read_table(root, spec, member=pattern)
     require(root.is_dir(), f"files: {root} is not a folder (looking for {pattern!r})")
     for depth in range(1, len(parts)):
         archive = root.joinpath(*parts[:depth])

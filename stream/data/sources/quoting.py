@@ -147,8 +147,8 @@ def settle(data: bytes, delimiter: str, spec: DialectSpec, where: str) -> tuple[
     plain_form = replace(form, quote=None)
     plain = None
     if spec.quoting is None and str(form.quote).encode() in data:
-        is_plain = _lines_may_be_rows(data, form) or form.delimiter not in IN_PROSE
-        plain = audit(data, plain_form) if is_plain else None
+        is_torn = form.delimiter not in IN_PROSE and bool(quoted.fault or quoted.multiline)
+        plain = audit(data, plain_form) if is_torn or _lines_may_be_rows(data, form) else None
     are_right = quoted.is_clean(), plain is not None and plain.regular() >= 1 - MAX_RAGGED
     escaping = _escaping_forms(data, form, spec, quoted)
     for other in (*escaping, *_apostrophe_forms(data, form, spec, are_right)):

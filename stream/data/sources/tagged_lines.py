@@ -17,9 +17,10 @@ MOST = 0.9  # share of the lines that begin with a label
 
 def has_tags(data: bytes) -> bool:
     """Return whether most lines at the start of UTF-8 text begin with a label."""
+    if not data.lstrip().startswith(TAG.encode()):
+        return False
     lines = [line for line in sample_of(data) if line.strip()]
-    tagged = sum(line.startswith(TAG) for line in lines)
-    return bool(lines) and lines[0].startswith(TAG) and tagged >= MOST * len(lines)
+    return sum(line.startswith(TAG) for line in lines) >= MOST * len(lines)
 
 
 def read_tagged(data: bytes, encoding: Encoding, where: str) -> SourceTable:
