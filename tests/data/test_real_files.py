@@ -160,6 +160,7 @@ DOCCANO = "\n".join(json.dumps({"id": 1, "text": t, "label": [c], "Comments": []
     ("name", "content", "columns", "expected", "said"),
     [
         # headers
+        ("a.csv", "phrase,verdict\nx y,yes\nz,verdict\n", ["phrase", "verdict"], 2, ", header"),
         ("a.csv", "sentence,mood\nx y,calm\nz,mood\n", ["sentence", "mood"], 2, "comma.*, header"),
         ("a.tsv", "mood\tphrase\ncalm\tx y\nmood\tz\n", ["mood", "phrase"], 2, "tab.*, header"),
         ("a.csv", "ham,x y z\nspam,y\nham,z\n", ["column_1", "column_2"], 3, "no header"),
