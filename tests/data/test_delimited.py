@@ -40,24 +40,6 @@ def test_utf16_of_both_byte_orders(tmp_path: Path, order: str) -> None:
         read(tmp_path, text)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "texts"),
-    [
-        ("latin-1", ["naïve résumé", "señor"]),
-        ("cp1252", ["L'été à Paris était très agréable", "où êtes-vous allés ? Ça va bien"]),
-        ("cp1252", ["Über die Straße gehen schöne Mädchen", "größer als früher"]),
-        ("cp1251", ["Это очень хороший фильм, мне понравилось", "Спасибо большое за помощь"]),
-        ("cp1250", ["Zażółć gęślą jaźń. Świetny film", "bardzo dobra książka, którą kupiłem"]),
-        ("gb18030", ["这部电影很好看。我非常喜欢", "谢谢大家的帮助。今天天气不错"]),
-        ("cp932", ["この映画はとても面白かったです", "ありがとうございました"]),
-    ],
-)
-def test_legacy_encodings_are_guessed(tmp_path: Path, encoding: str, texts: list[str]) -> None:
-    lines = "".join(f"{number % 2}\t{text}\n" for number, text in enumerate(texts * 5))
-    source = read(tmp_path, lines.encode(encoding), "a.tsv")
-    assert [text for _, text in rows(source)] == texts * 5
-
-
 def test_one_accent_late_in_english_text(tmp_path: Path) -> None:
     """Beyond every sample: the whole file is looked at."""
     content = b"text,label\n" + b"plain words,good\n" * 100_000 + b"caf\xe9,bad\n"
