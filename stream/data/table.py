@@ -27,6 +27,32 @@ class Ragged:
 
 
 @dataclass(frozen=True)
+class Encoding:
+    """The encoding of a text file.
+
+    Attributes:
+        name: as Python knows it.
+        is_guess: whether a detector chose it, because nothing in the file says it.
+        next: the next most likely encoding that gives another text, or None.
+        example: the first word that differs: in this encoding, and in the next one.
+    """
+
+    name: str
+    is_guess: bool = False
+    next: str | None = None
+    example: tuple[str, str] = ("", "")
+
+    def __str__(self) -> str:
+        """Return the name, and of a guess what speaks for itself: the word that differs."""
+        if not self.is_guess:
+            return self.name
+        if self.next is None:
+            return f"{self.name} (a guess)"
+        one, two = self.example
+        return f"{self.name} (a guess: '{one}'; {self.next} would give '{two}')"
+
+
+@dataclass(frozen=True)
 class SourceTable:
     """The rows of one split (or of a file without splits), unchanged from the source.
 
@@ -41,6 +67,7 @@ class SourceTable:
         class_names: of each column whose values were class numbers in the file, the names that
             the file gives them, in their order. The column has the names.
         settled: of delimited text, the dialect in full, as it was set or detected.
+        encoding: of text files, the encoding, and whether it is a guess; None for other formats.
     """
 
     table: pa.Table
@@ -51,6 +78,7 @@ class SourceTable:
     provenance: dict[str, str] = field(default_factory=dict)
     class_names: dict[str, list[str]] = field(default_factory=dict)
     settled: DialectSpec | None = None
+    encoding: Encoding | None = None
 
 
 @dataclass

@@ -22,7 +22,9 @@ def test_encodings_are_detected(tmp_path: Path, encoding: str) -> None:
     source = read(tmp_path, WESTERN.encode(encoding))
     assert rows(source) == WESTERN_ROWS
     assert source.table.column_names == ["text", "label"]
-    assert source.dialect == f"{encoding.removesuffix('-sig')}, comma, quoted, header"
+    name = encoding.removesuffix("-sig")
+    guess = " (a guess: '“great”'; mac_roman would give 'ìgreatî')" if name == "cp1252" else ""
+    assert source.dialect == f"{name}{guess}, comma, quoted, header"
 
 
 @pytest.mark.parametrize("order", ["le", "be"])
@@ -38,24 +40,6 @@ def test_utf16_of_both_byte_orders(tmp_path: Path, order: str) -> None:
         read(tmp_path, text)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "texts"),
-    [
-        ("latin-1", ["naïve résumé", "señor"]),
-        ("cp1252", ["L'été à Paris était très agréable", "où êtes-vous allés ? Ça va bien"]),
-        ("cp1252", ["Über die Straße gehen schöne Mädchen", "größer als früher"]),
-        ("cp1251", ["Это очень хороший фильм, мне понравилось", "Спасибо большое за помощь"]),
-        ("cp1250", ["Zażółć gęślą jaźń. Świetny film", "bardzo dobra książka, którą kupiłem"]),
-        ("gb18030", ["这部电影很好看。我非常喜欢", "谢谢大家的帮助。今天天气不错"]),
-        ("cp932", ["この映画はとても面白かったです", "ありがとうございました"]),
-    ],
-)
-def test_legacy_encodings_are_guessed(tmp_path: Path, encoding: str, texts: list[str]) -> None:
-    lines = "".join(f"{number % 2}\t{text}\n" for number, text in enumerate(texts * 5))
-    source = read(tmp_path, lines.encode(encoding), "a.tsv")
-    assert [text for _, text in rows(source)] == texts * 5
-
-
 def test_one_accent_late_in_english_text(tmp_path: Path) -> None:
     """Beyond every sample: the whole file is looked at."""
     content = b"text,label\n" + b"plain words,good\n" * 100_000 + b"caf\xe9,bad\n"
@@ -67,7 +51,7 @@ def test_one_accent_late_in_english_text(tmp_path: Path) -> None:
 
 def test_bytes_of_no_encoding(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a\.csv: line 3: byte 0x81 cannot be read as cp1252"):
-        read(tmp_path, b"text,label\nfine,good\nna\x81ve caf\xe9,bad\n")
+        read(tmp_path, b"text,label\nfine,good\nna\x81ve caf\xe9,bad\n", encoding="cp1252")
     broken = "text,label\nnaïve café ☃,good\n".encode() + b"caf\xe9,bad\n"
     with pytest.raises(UserError, match=r"line 3: byte 0xe9 is not UTF-8, which the rest"):
         read(tmp_path, broken)

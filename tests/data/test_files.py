@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream.config.task import DialectSpec
-from stream.data.sources import files as reading
-from stream.data.sources.files import read_class_folders, read_files, read_table
+from stream.data.sources import unpacking
+from stream.data.sources.class_folders import read_class_folders
+from stream.data.sources.files import read_files, read_table
 from stream.data.table import Ragged, SourceTable
 from stream.errors import UserError
 from tests.data.small_files import AS_FOUND, PLAIN, PLAIN_ROWS, read, rows, zipped
@@ -33,11 +34,11 @@ from tests.data.small_files import AS_FOUND, PLAIN, PLAIN_ROWS, read, rows, zipp
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\n", "a.parquet", "git-lfs"),
         (b"\n <!DOCTYPE html>\n<html><body>404</body></html>", "a.csv", "a web page"),
         (b"\xef\xbb\xbf<HTML><body>404</body></html>", "a.jsonl", "a web page"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a.csv", "binary, not text"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a.csv", "this is an image"),
         (bytes(range(256)) * 9, "a.txt", "binary, not text"),
-        (zipped({"a": "b"}), "a.csv", r"this is a zip archive \(or a workbook\)"),
+        (zipped({"a": "b"}), "a.csv", r"this is a zip archive \(or a workbook\), .*name it \.zip"),
         (gzip.compress(b"a,b", mtime=0), "a.csv", "this is gzip, not text"),
-        (bz2.compress(b"a,b"), "a.csv.bz2", "this is bzip2, not text"),
+        (bz2.compress(b"a,b"), "a.csv", "this is bzip2, not text; name it .bz2"),
         (b"PAR1xxxx", "a.csv", "this is Parquet, not text"),
         (b"not parquet", "a.parquet", "cannot be read as Parquet"),
         (gzip.compress(PLAIN.encode(), mtime=0)[:-9], "a.csv.gz", "cannot be unpacked"),
@@ -99,7 +100,9 @@ def test_json_of_other_encodings(tmp_path: Path, encoding: str) -> None:
     content = '{"text": "“naïve” café", "label": 1}\r\n'.encode(encoding)
     source = read(tmp_path, content, "a.jsonl")
     assert rows(source) == [("“naïve” café", 1)]
-    assert source.dialect == f"{encoding.removesuffix('-sig')}, JSON Lines"
+    assert source.encoding.name == encoding.removesuffix("-sig")
+    assert source.encoding.is_guess == (encoding == "cp1252")
+    assert source.dialect.endswith(", JSON Lines")
 
 
 @pytest.mark.parametrize(
@@ -111,8 +114,17 @@ def test_json_of_other_encodings(tmp_path: Path, encoding: str) -> None:
         ('{"text": "a\\ud800"}', "a.jsonl", "'text': a text holds half a surrogate pair"),
         ('[{"text": "a"}, 3]', "a.json", "line 2: not an object: 3"),
         ('[{"text": "a"}', "a.json", "not valid JSON"),
-        ('{"text": {"0": "a"}, "label": {"0": 1}}', "a.json", "one JSON object of columns"),
-        ('{"data": [{"text": "a"}]}', "a.json", "one JSON object of columns"),
+        (
+            '{"text": ["a", "b"], "label": ["c"]}',
+            "a.json",
+            r"lists of different .*text: 2, label: 1",
+        ),
+        (
+            '{"a": [{"text": "a"}], "b": [{"text": "b"}]}',
+            "a.json",
+            r"several lists of rows \(a, b\)",
+        ),
+        ('[{"a.b": 1, "a": {"b": 2}}]', "a.json", "two fields of one row are both called 'a.b'"),
         ("[" * 100_000, "a.json", "not valid JSON"),
     ],
 )
@@ -168,6 +180,7 @@ def test_zip_with_several_members(tmp_path: Path) -> None:
         read_table(path, AS_FOUND, member="dev.csv")
     assert rows(read_table(path, AS_FOUND, member="in/test.csv")) == [("x", "bad")]
     assert rows(read_files(tmp_path, "a.zip/train.csv", AS_FOUND)) == PLAIN_ROWS
+    assert rows(read_files(path, "in/test.csv", AS_FOUND)) == [("x", "bad")]
     (tmp_path / "b.csv").write_text(PLAIN)
     with pytest.raises(UserError, match=r"no \.zip archive"):
         read_table(tmp_path / "b.csv", AS_FOUND, member="a")
@@ -181,7 +194,7 @@ def test_unsafe_members_are_refused(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.zip"])
 def test_bombs_are_refused(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_UNPACKED_BYTES", 3 << 20)
+    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", 3 << 20)
     zeros = b"a,b\n" * (1 << 20)
     packed = gzip.compress(zeros, mtime=0) if name.endswith("gz") else zipped({"a.csv": zeros})
     assert len(packed) < 50_000
@@ -218,7 +231,8 @@ def test_folder_of_classes(tmp_path: Path) -> None:
     }
     assert source.lines.tolist() == [1, 2, 3, 4]
     assert source.provenance == {"not_rows": "1"}
-    assert source.dialect == "cp1252, utf-8, a folder per class"
+    assert source.dialect.startswith("cp1252 (a guess: 'été'; ")
+    assert source.dialect.endswith(", utf-8, a folder per class")
     assert read_files(tmp_path, "news", AS_FOUND).table.equals(source.table)
     assert rows(read_files(tmp_path, "news", DialectSpec(encoding="latin-1")))[3][1] == "sci.space"
     with pytest.raises(UserError, match="a folder per class has no header"):
@@ -233,7 +247,7 @@ def test_folder_faults_are_named(tmp_path: Path) -> None:
         read_class_folders(tmp_path, AS_FOUND)
     folder_of_classes(tmp_path, {"pos/1": b"bad \x81 byte \xe9"})
     with pytest.raises(UserError, match=r"pos/1: line 1: byte 0x81 cannot be read as cp1252"):
-        read_class_folders(tmp_path, AS_FOUND)
+        read_class_folders(tmp_path, DialectSpec(encoding="cp1252"))
     folder_of_classes(tmp_path, {"pos/deep/2": b"x"})
     with pytest.raises(UserError, match="pos/deep: a folder inside a class folder"):
         read_class_folders(tmp_path, AS_FOUND)

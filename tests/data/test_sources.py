@@ -1,4 +1,5 @@
 """The real data of all 27 tasks, and the generated twins, through the whole loading path."""
+# ruff: noqa: RUF001 - punctuation that encodings differ in
 
 import json
 from dataclasses import replace
@@ -119,7 +120,7 @@ def test_files_are_taken_as_published(all_specs: dict[str, TaskSpec], tmp_path: 
 
     nested = tmp_path / "crowdflower" / "progressive-tweet-sentiment.csv"
     nested.parent.mkdir()
-    stance = "q1_from_reading_the_tweet_which_of_the_options"
+    stance = "q1_from_reading_the_tweet_which_is_the_stance_towards_the_target"
     answers = ["FOR: for it", "AGAINST: against it", "NEUTRAL: neither", "NONE OF THE ABOVE: none"]
     body = "".join(f'"été, tweet {i}",{answers[i % 4]}\n' for i in range(400))
     nested.write_text(f"tweet,{stance}\n{body}", encoding="latin-1")
@@ -131,6 +132,103 @@ def test_files_are_taken_as_published(all_specs: dict[str, TaskSpec], tmp_path: 
     label = all_specs[name].labels[loaded.rows["train"].labels[0]]
     assert row.startswith("été, tweet")
     assert answers[number % 4].startswith(label)
+
+
+CROWD = {  # a file as published: its text column, its rows of (label, how many), its encoding
+    "Airline-Sentiment-2-w-AA.csv": ("text", "airline_sentiment", "mac_roman"),
+    "Corporate-messaging-DFE.csv": ("text", "category", "mac_roman"),
+    "socialmedia-disaster-tweets-DFE.csv": ("text", "choose_one", "mac_roman"),
+    "Political-media-DFE.csv": ("text", "audience", "mac_roman"),
+    "1377884570_tweet_global_warming.csv": ("tweet", "existence", "cp1252"),
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "labels", "left_out"),
+    [
+        ("airline", "Airline-Sentiment-2-w-AA.csv", ["negative", "neutral", "positive"], []),
+        ("corporate_messaging", "Corporate-messaging-DFE.csv", ["Action", "Dialogue"], []),
+        (
+            "disasters",
+            "socialmedia-disaster-tweets-DFE.csv",
+            ["Relevant", "Not Relevant"],
+            ["Can't Decide"],
+        ),
+        ("political_audience", "Political-media-DFE.csv", ["national", "constituency"], []),
+        (
+            "global_warming",
+            "1377884570_tweet_global_warming.csv",
+            ["Yes", "No", "Y", "N"],
+            ["NA", "N/A"],
+        ),
+    ],
+)
+def test_crowdflower_files_as_published(
+    all_specs: dict[str, TaskSpec],
+    tmp_path: Path,
+    task: str,
+    file: str,
+    labels: list[str],
+    left_out: list[str],
+) -> None:
+    """Old Macs wrote most of them; what was UTF-8 before stays as it was damaged."""
+    text, label, encoding = CROWD[file]
+    late = "so “late” – don’t"
+    damaged = late.encode().decode("cp1252", "ignore") if encoding == "mac_roman" else late
+    rows = [
+        (f"{number}: don’t go, {damaged}", labels[number % len(labels)]) for number in range(90)
+    ]
+    rows += [(f"not this, {number}", value) for number, value in enumerate(left_out * 3)]
+    lines = "".join(
+        f'{number},"{words}",0.5,{name}\r\n' for number, (words, name) in enumerate(rows)
+    )
+    content = f"_unit_id,{text},{label}:confidence,{label}\r\n{lines}"
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / file).write_bytes(content.encode(encoding, "ignore"))
+    name = f"crowdflower_{task}"
+    loaded = load_task(FilesData(root=str(tmp_path)), name, all_specs[name], tmp_path)
+    assert sum(account.kept for account in loaded.accounts.values()) == 90
+    dropped = {k: v for account in loaded.accounts.values() for k, v in account.dropped.items()}
+    assert dropped == ({"excluded_label": 3 * len(left_out)} if left_out else {})
+    texts = [words for split in loaded.rows.values() for (words,) in split.texts]
+    assert all("don’t go" in words for words in texts)
+    assert {
+        account.dialect.split(",")[0].split(" ")[0] for account in loaded.accounts.values()
+    } == {encoding}
+
+
+def test_progressive_tweets_as_published(all_specs: dict[str, TaskSpec], tmp_path: Path) -> None:
+    """The column of the stance is one of three that begin alike; opinions are long answers."""
+    stance = (
+        "q1_from_reading_the_tweet_which_of_the_options_below_is_most_likely_to_be_true_about_the_"
+        "stance_or_outlook_of_the_tweeter_towards_the_target"
+    )
+    opinion = "q2_which_of_the_options_below_is_true_about_the_opinion_in_the_tweet"
+    stances = ["FOR: for it", "AGAINST: against it", "NEUTRAL: neither", "NONE OF THE ABOVE: no"]
+    opinions = [
+        "1.  The tweet explicitly expresses opinion about the target, or a part of it.",
+        "2. The tweet does NOT express opinion about the target but it HAS opinion about something "
+        "or someone other than the target.",
+        "3.  The tweet is not explicitly expressing opinion.",
+    ]
+    header = f"{stance},{stance}:confidence,{opinion},{opinion}:confidence,{stance}_gold,tweet"
+    lines = "".join(
+        f'"{stances[n % 4]}",1,"{opinions[n % 3]}",1,,"tweet {n}"\n' for n in range(240)
+    )
+    (tmp_path / "progressive-tweet-sentiment.csv").write_text(f"{header}\n{lines}")
+    for task, answers in (("stance", 4), ("opinion", 3)):
+        name = f"crowdflower_progressive_{task}"
+        spec = all_specs[name]
+        loaded = load_task(FilesData(root=str(tmp_path)), name, spec, tmp_path)
+        assert sum(account.kept for account in loaded.accounts.values()) == 240
+        for (words,), label in zip(
+            loaded.rows["train"].texts, loaded.rows["train"].labels, strict=True
+        ):
+            number = int(words.split()[1]) % answers
+            order = ["FOR", "AGAINST", "NEUTRAL", "NONE OF THE ABOVE"]
+            assert spec.labels is not None
+            expected = order[number] if task == "stance" else spec.labels[number]
+            assert spec.labels[label] == expected
 
 
 def test_every_task_says_where_it_is_on_the_hub(all_specs: dict[str, TaskSpec]) -> None:

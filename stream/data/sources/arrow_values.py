@@ -30,8 +30,10 @@ def class_names(types: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[st
     for name, feature in types.items():
         if not isinstance(feature, dict):
             continue
-        if feature.get("_type") == "ClassLabel":
-            yield prefix + name, feature["names"]
+        inner = feature.get("feature")
+        of_item = inner if isinstance(inner, dict) else feature  # of a list
+        if of_item.get("_type") == "ClassLabel":
+            yield prefix + name, of_item["names"]
         elif "_type" not in feature:
             yield from class_names(feature, f"{prefix}{name}.")
 
@@ -47,6 +49,34 @@ def named(column: pa.ChunkedArray, names: list[str]) -> pa.ChunkedArray:
         [[None if number is None or number < 0 else names[number] for number in numbers]],
         pa.string(),
     )
+
+
+def without_nesting(table: pa.Table) -> tuple[pa.Table, list[str]]:
+    """Return a table with the fields of structs as columns, and each list of one item as that item.
+
+    As in JSON, a field has a dotted name, and a list stands for its item if no row has several.
+    Also returns the names of the columns that were such lists.
+    """
+    single = list[str]()
+    kept = table.schema.metadata
+    while True:
+        while any(pa.types.is_struct(kind) for kind in table.schema.types):
+            table = table.flatten()
+        lists = [name for name in table.column_names if _has_one_item(table.column(name))]
+        if not lists:
+            return table.replace_schema_metadata(kept), single
+        for name in lists:
+            column = table.column(name)
+            items = [value[0] if value else None for value in column.to_pylist()]
+            array = pa.array(items, column.type.value_type)
+            table = table.set_column(table.column_names.index(name), name, array)
+        single.extend(lists)
+
+
+def _has_one_item(column: pa.ChunkedArray) -> bool:
+    """Return whether a column holds lists, none of them with more than one item."""
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    return is_list and (pc.max(pc.list_value_length(column)).as_py() or 0) < 2
 
 
 def plain_table(table: pa.Table, where: str) -> tuple[pa.Table, dict[str, list[str]]]:

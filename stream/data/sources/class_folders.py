@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from stream.config.task import DialectSpec
 from stream.data.sources.dialect import refuse_settings
-from stream.data.sources.encoding import MARKS, guess_legacy, to_utf8, undecodable
+from stream.data.sources.encoding import MARKS, to_utf8
+from stream.data.sources.legacy import guess_legacy, undecodable
 from stream.data.table import SourceTable
 from stream.errors import UserError, require
 
@@ -45,14 +46,15 @@ def read_class_folders(folder: Path, spec: DialectSpec) -> SourceTable:
     legacy = guess_legacy(b"\n".join(raws[at] for at in sorted(not_utf8))) if not_utf8 else None
     texts, encodings = [], set()
     for at, (path, raw) in enumerate(zip(files, raws, strict=True)):
-        encoding = spec.encoding or (legacy if at in not_utf8 else None)
-        text, encoding = to_utf8(raw, encoding, str(path))
+        fixed = spec.encoding or (legacy.name if legacy and at in not_utf8 else None)
+        text, encoding = to_utf8(raw, fixed, str(path))
         texts.append(text.decode("utf-8"))
-        encodings.add(encoding)
+        encodings.add(str(legacy if legacy and fixed == legacy.name else encoding))
     table = pa.table({"text": texts, "label": [path.parent.name for path in files]})
     facts = {"not_rows": str(len(there) - len(classes))} if len(there) > len(classes) else {}
     words = ", ".join([*sorted(encodings), "a folder per class"])
-    return SourceTable(table, where, np.arange(1, len(files) + 1), (), words, facts)
+    lines = np.arange(1, len(files) + 1)
+    return SourceTable(table, where, lines, (), words, facts, encoding=legacy)
 
 
 def _content(path: Path) -> bytes:

@@ -20,7 +20,7 @@ from stream.data.sources import dialect
 from stream.data.sources.dialect import Dialect
 from stream.data.sources.preamble import clear_top, title_rows
 from stream.data.sources.quoting import Audit, settle
-from stream.data.table import Ragged, SourceTable
+from stream.data.table import Encoding, Ragged, SourceTable
 from stream.errors import UserError, require
 from stream.formatting import count
 
@@ -79,6 +79,8 @@ def _layout(rows: list[list[str]], widths: np.ndarray, spec: DialectSpec) -> Lay
         return Layout(names, titles, ("no header", *words))
     header, below = rows[0], rows[1:]
     first, words = titles + 1, ("header", *words)
+    if not header[-1].strip() and len(widths) > first and (widths[first:] == len(header) - 1).all():
+        header, words = header[:-1], (*words, "a delimiter after the header")
     if len(widths) > first and (widths[first:] == len(header) + 1).all():
         if all(row[0] == str(number) for number, row in enumerate(below, start=1)):
             names = dialect.unique_names(["", *header])
@@ -89,12 +91,12 @@ def _layout(rows: list[list[str]], widths: np.ndarray, spec: DialectSpec) -> Lay
     return Layout(dialect.unique_names(header), first, words)
 
 
-def read_delimited(data: bytes, encoding: str, spec: DialectSpec, where: str) -> SourceTable:
+def read_delimited(data: bytes, encoding: Encoding, spec: DialectSpec, where: str) -> SourceTable:
     """Read delimited text.
 
     Args:
         data: the file as UTF-8.
-        encoding: its original encoding, for the record.
+        encoding: its original encoding.
         spec: the known parts of the dialect; the rest is detected.
         where: the file's path, for messages.
 
@@ -135,17 +137,25 @@ def read_delimited(data: bytes, encoding: str, spec: DialectSpec, where: str) ->
     name = dialect.NAMES_OF.get(delimiter, repr(delimiter))
     if form.comment is not None:
         above.append(count(audited.comments, "comment line"))
-    said = [encoding, name, *_quote_words(form), *layout.words, *above, *words]
+    said = [str(encoding), name, *_quote_words(form), *layout.words, *above, *words]
     settled = replace(
         spec,
-        encoding=encoding,
+        encoding=encoding.name,
         delimiter=delimiter,
         quoting=form.quote is not None,
         header="header" in layout.words,
         quote=form.quote,
         escape=form.escape,
     )
-    return SourceTable(table, where, lines[is_regular], ragged, ", ".join(said), settled=settled)
+    return SourceTable(
+        table,
+        where,
+        lines[is_regular],
+        ragged,
+        ", ".join(said),
+        settled=settled,
+        encoding=encoding,
+    )
 
 
 def _quote_words(form: Dialect) -> Iterator[str]:

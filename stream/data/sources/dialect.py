@@ -20,10 +20,15 @@ DELIMITERS = {"tab": "\t", "pipe": "|", "semicolon": ";", "comma": ","}  # rares
 LONG_DELIMITERS = (" ||| ", "|||", "||", "|~|", "::")  # tried first: they contain shorter ones
 NAMES_OF = {char: name for name, char in DELIMITERS.items()} | {" ": "space"}
 STAND_INS = "\x1f\x1e\x1d\x1c" + "".join(map(chr, (*range(1, 9), *range(14, 28))))
-COMMON_NAMES = re.compile(
-    "text|labels?|class|category|sentence[12]?|target|id|idx|index|review|comment|message|tweet|"
-    "title|sentiment|content|question[12]?|answer|v1|v2|y|score|rating|body|headline|topic|"
-    "premise|hypothesis|gold_label|annotation"
+COMMON_NAMES = frozenset(  # words of which the names of columns are often made
+    re.findall(
+        r"\w+",
+        "text label labels class category sentence target id idx index review comment message "
+        "tweet title sentiment content question answer v y score rating body headline topic "
+        "premise hypothesis gold annotation phrase utterance document description mood "
+        "emotion intent stance polarity summary abstract passage query post subject author "
+        "user date url lang language split source domain name",
+    )
 )
 NAME_LIKE = re.compile(r"[^\W\d][\w.:/#()\-]{0,39}(?: [\w.:/#()\-]+){0,4}\??")
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -207,20 +212,25 @@ def header_evidence(rows: list[list[str]]) -> int:
     known = num_known(first)
     if known > 1:
         return 2
-    if any(cell and cell in set(column) for cell, column in zip(first, columns, strict=False)):
-        return 0  # a value that occurs again, such as a label
+    pairs = list(zip(first, columns, strict=False))
+    are_names = [bool(NAME_LIKE.fullmatch(cell)) for cell in first if cell]
+    if any(cell and cell in set(column) for cell, column in pairs):
+        # A value that occurs again, such as a label, unless another cell names its column.
+        is_named = any(num_known([cell]) and cell not in set(column) for cell, column in pairs)
+        return 2 if is_named and all(are_names) else 0
     if known or any(NUMBER.fullmatch(cell) for cell in first):
         return 2 if known else 0
-    if any(cell and all(map(NUMBER.fullmatch, c)) for cell, c in zip(first, columns, strict=False)):
+    if any(cell and all(map(NUMBER.fullmatch, column)) for cell, column in pairs):
         return 2  # a word above a column of numbers
     names = [cell for cell in first if cell]
-    distinct = len(set(names)) == len(names) > 0
-    return int(distinct and all(NAME_LIKE.fullmatch(cell) for cell in names))
+    return int(len(set(names)) == len(names) > 0 and all(are_names))
 
 
 def num_known(cells: Iterable[str]) -> int:
-    """Return how many cells are names that columns often have."""
-    return sum(bool(COMMON_NAMES.fullmatch(cell.strip().casefold())) for cell in cells)
+    """Return how many cells are made of words that names of columns often have."""
+    named = (cell.casefold() for cell in cells if not re.search(r"\s\d", cell))
+    words = (re.findall(r"[^\W\d_]+", cell) for cell in named)
+    return sum(bool(of_cell) and COMMON_NAMES.issuperset(of_cell) for of_cell in words)
 
 
 def unique_names(cells: list[str]) -> list[str]:

@@ -1,37 +1,26 @@
 """Read the user's labelled files: find them, unpack them, and recognise their format."""
 
-import gzip
-import io
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stream.config.task import DialectSpec
-from stream.data.sources.arrow_values import plain_table
+from stream.data.sources.arrow_values import plain_table, without_nesting
 from stream.data.sources.class_folders import read_class_folders
 from stream.data.sources.delimited import read_delimited
 from stream.data.sources.dialect import header_evidence, refuse_settings, unique_names
-from stream.data.sources.encoding import to_utf8
-from stream.data.sources.json_rows import read_json
-from stream.data.sources.parts import (
-    is_part,
-    joined,
-    parts_below,
-    with_partitions,
-)
+from stream.data.sources.encoding import contradicts, to_utf8
+from stream.data.sources.json_rows import looks_like_json, read_json
+from stream.data.sources.no_table import refuse_others, refuse_pages
+from stream.data.sources.parts import is_part, joined, parts_below, with_partitions
+from stream.data.sources.sheets import WORKBOOKS, read_sheet
+from stream.data.sources.tagged_lines import has_tags, read_tagged
+from stream.data.sources.unpacking import unpacked
 from stream.data.table import SourceTable
 from stream.errors import UserError, require
-
-MAX_UNPACKED_BYTES = 8 << 30  # of a .gz file or a member of a .zip archive
-CHUNK_BYTES = 1 << 20
 
 SAMPLE_ROWS = 100  # at the start of each of several files, for finding their headers
 
@@ -39,23 +28,9 @@ PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 JSON = (".jsonl", ".ndjson", ".json")
 TEXT = (".csv", ".tsv", ".tab", ".txt", ".psv")
-FOLDER_DATA = tuple({*PARQUET, *ARROW, *JSON, *TEXT} - {".txt"})  # a .txt may be one row's text
-NOT_DATA = {
-    b"version https://git-lfs": "a git-lfs pointer, not the file itself; run `git lfs pull`",
-    b"<!doctype html": "a web page, not data; the download went wrong",
-    b"<html": "a web page, not data; the download went wrong",
-    b"<?xml": "XML (perhaps a web page), not data",
-}
-MAGIC = {
-    b"PAR1": "Parquet",
-    b"ARROW1": "an Arrow file",
-    b"PK\x03\x04": "a zip archive (or a workbook)",
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"%PDF": "PDF",
-}
+DATA = (*PARQUET, *ARROW, *JSON, *TEXT, *WORKBOOKS)
+FOLDER_DATA = tuple({*DATA} - {".txt"})  # a .txt may be one row's text
+CONTAINERS = (".zip", *WORKBOOKS)  # files that may hold several tables
 
 
 def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
@@ -64,9 +39,9 @@ def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
     Folders named ``column=value`` on the way to a file give it a column, unless it has that column.
 
     Args:
-        root: the folder to look in.
+        root: the folder to look in, or an archive or workbook.
         pattern: a path relative to it, a glob pattern, a folder with one folder per class, a folder
-            with the parts of one table, or ``archive.zip/member``.
+            with the parts of one table, ``archive.zip/member`` or ``book.xlsx/sheet``.
         spec: the known parts of the dialect; the rest is detected.
 
     Raises:
@@ -75,10 +50,12 @@ def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
     parts = PurePosixPath(pattern).parts
     is_below = bool(parts) and ".." not in parts and not Path(pattern).is_absolute()
     require(is_below, f"files: {pattern!r} is not a path or pattern below {root}")
+    if root.suffix.lower() in CONTAINERS and root.is_file():
+        return read_table(root, spec, member=pattern)
     require(root.is_dir(), f"files: {root} is not a folder (looking for {pattern!r})")
     for depth in range(1, len(parts)):
         archive = root.joinpath(*parts[:depth])
-        if archive.suffix.lower() == ".zip" and archive.is_file():
+        if archive.suffix.lower() in CONTAINERS and archive.is_file():
             return read_table(archive, spec, member="/".join(parts[depth:]))
     exact = root / pattern
     matches = [exact] if exact.exists() else sorted(root.glob(pattern))
@@ -136,12 +113,12 @@ def _in_one_dialect(
 
 
 def read_table(path: Path, spec: DialectSpec, *, member: str | None = None) -> SourceTable:
-    """Read one file: delimited text, JSON, Parquet or Arrow; plain, .gz or .zip.
+    """Read one file: delimited text, JSON, Parquet, Arrow or a workbook; plain or packed.
 
     Args:
-        path: the file; its suffix gives the format, any unknown suffix means delimited text.
+        path: the file; its suffix gives the format, any unknown suffix means text.
         spec: the known parts of the dialect; the rest is detected.
-        member: which file of a .zip archive to read; needed if it holds several.
+        member: which file of a .zip archive (needed if it holds several), or sheet of a workbook.
 
     Raises:
         UserError: the file cannot be read; the message says what is wrong and where.
@@ -150,32 +127,36 @@ def read_table(path: Path, spec: DialectSpec, *, member: str | None = None) -> S
     require(path.exists(), f"{where}: no such file")
     require(path.is_file(), f"{where}: is not a file")
     suffix = path.suffix.lower()
-    require(member is None or suffix == ".zip", f"{where}: no .zip archive, has no {member!r}")
-    with _one_line(where):
-        if suffix == ".zip":
-            raw, name = _unzipped(path, member)
-            where = f"{path}/{name}"
-        elif suffix == ".gz":
-            with gzip.open(path) as stream:
-                raw, name = _unpacked(stream, where), path.stem
-        else:
-            raw, name = path.read_bytes(), path.name
-    return _parsed(raw, Path(name).suffix.lower(), spec, where)
-
-
-def _parsed(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> SourceTable:
-    """Read the unpacked bytes of one file."""
-    _check_content(raw, where)
+    holds = suffix in CONTAINERS
+    require(member is None or holds, f"{where}: no .zip archive or workbook, has no {member!r}")
+    raw, name = unpacked(path, member, DATA)
+    if suffix == ".zip":
+        where, member = f"{path}/{name}", None
+    refuse_pages(raw, where)
+    if (suffix := Path(name).suffix.lower()) in WORKBOOKS:
+        return read_sheet(raw, member, spec, where)
     if suffix in (*PARQUET, *ARROW):
         return _read_columns(raw, suffix, spec, where)
-    for magic, kind in MAGIC.items():
-        require(not raw.startswith(magic), f"{where}: by its content this is {kind}, not text")
+    refuse_others(raw, where)
+    return _read_text(raw, suffix, spec, where)
+
+
+def _read_text(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> SourceTable:
+    """Read text: JSON, lines of fastText, or a delimited table."""
     if suffix in JSON:
         refuse_settings(spec, ("encoding",), "JSON", where)
+    require(
+        spec.encoding is None or not contradicts(raw, spec.encoding),
+        f"{where}: is valid UTF-8 with characters beyond ASCII, yet encoding is set to "
+        f"{spec.encoding}, which would turn them into others; set it to utf-8, or not at all",
+    )
     text, encoding = to_utf8(raw, spec.encoding, where)
     del raw
-    if suffix in JSON:
+    is_set = replace(spec, encoding=None) != DialectSpec()  # said to be delimited text
+    if suffix in JSON or (not is_set and looks_like_json(text)):
         return read_json(text, encoding, where, lines=suffix != ".json")
+    if not is_set and has_tags(text):
+        return read_tagged(text, encoding, where)
     return read_delimited(text, encoding, spec, where)
 
 
@@ -190,6 +171,7 @@ def _read_columns(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> Sou
         else:
             is_file = raw.startswith(b"ARROW1")
             table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(buffer).read_all()
+        table, single = without_nesting(table)
         table, found = plain_table(table, where)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, UserError):
@@ -197,6 +179,7 @@ def _read_columns(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> Sou
         raise UserError(f"{where}: cannot be read as {kind}: {error}") from error
     renamed = dict(zip(table.column_names, unique_names(table.column_names), strict=True))
     words = [kind.lower(), *(f"class names of {renamed[name]!r} in the file" for name in found)]
+    words.extend(f"lists of one item as that item: {renamed[name]}" for name in single)
     return SourceTable(
         table.rename_columns(unique_names(table.column_names)),
         where,
@@ -204,54 +187,3 @@ def _read_columns(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> Sou
         dialect=", ".join(words),
         class_names={renamed[name]: names for name, names in found.items()},
     )
-
-
-def _check_content(raw: bytes, where: str) -> None:
-    """Raise UserError for an empty file and for what is often saved in place of a data file."""
-    require(len(raw) > 0, f"{where}: empty, it has 0 bytes")
-    start = raw[:200].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    for beginning, what in NOT_DATA.items():
-        require(not start.startswith(beginning), f"{where}: {what}")
-
-
-@contextmanager
-def _one_line(where: str) -> Iterator[None]:
-    """Turn the errors of the unpackers and the file system into a UserError of one line."""
-    try:
-        yield
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
-        raise UserError(f"{where}: cannot be unpacked or read: {error}") from error
-
-
-def _unpacked(stream: IO[bytes] | gzip.GzipFile, where: str) -> bytes:
-    """Read a decompressing stream; raise UserError above `MAX_UNPACKED_BYTES`."""
-    out = io.BytesIO()
-    while chunk := stream.read(CHUNK_BYTES):
-        out.write(chunk)
-        require(
-            out.tell() <= MAX_UNPACKED_BYTES,
-            f"{where}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes, refused",
-        )
-    return out.getvalue()
-
-
-def _unzipped(path: Path, member: str | None) -> tuple[bytes, str]:
-    """Return the bytes and the name of one member of an archive."""
-    with zipfile.ZipFile(path) as archive:
-        names = [info.filename for info in archive.infolist() if not info.is_dir()]
-        for name in names:
-            parts = name.replace("\\", "/").split("/")
-            safe = ".." not in parts and parts[0] != "" and ":" not in parts[0]
-            require(safe, f"{path}: refused, it has a member with an unsafe path: {name!r}")
-        names = [n for n in names if not n.startswith("__MACOSX/") and "/." not in f"/{n}"]
-        known = [n for n in names if Path(n).suffix.lower() in (*PARQUET, *ARROW, *JSON, *TEXT)]
-        choices = names if member is not None or len(names) == 1 else known
-        selected = [n for n in choices if member in (None, n)]
-        require(
-            len(selected) == 1,
-            f"{path}: name one member of the archive, as archive.zip/member; "
-            + (f"there is no {member!r}; " if member else "")
-            + f"it holds {', '.join(names) or 'nothing'}",
-        )
-        with archive.open(selected[0]) as stream:
-            return _unpacked(stream, f"{path}/{selected[0]}"), selected[0]

@@ -166,10 +166,10 @@ def read_arrow(paths: Iterable[Path]) -> pa.Table:
         names = dict(class_names(features(table.schema)))
         while any(pa.types.is_struct(kind) for kind in table.schema.types):
             table = table.flatten()
-        columns = {
-            name: named(table.column(name), names[name]) if name in names else table.column(name)
-            for name in table.column_names
-        }
+        columns = {name: table.column(name) for name in table.column_names}
+        for name, column in columns.items():
+            if name in names and pa.types.is_integer(column.type):
+                columns[name] = named(column, names[name])
     except (pa.ArrowException, OSError, LookupError, ValueError) as error:
         listed = ", ".join(str(path) for path in paths)
         raise UserError(f"cannot read {listed}; delete it to fetch it again: {error}") from error

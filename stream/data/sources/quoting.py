@@ -20,6 +20,8 @@ from stream.errors import UserError, require
 
 MAX_RAGGED = 0.02  # share of rows with a wrong number of fields if quote characters are text
 MAX_QUOTED = 0.2  # share of lines with a field in quotes if quote characters are text
+MAX_ENCLOSED = 0.8  # share of all fields that are in quotes if quote characters are text
+IN_PROSE = ",; "  # delimiters that texts contain, so that their fields need quotes
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ def settle(data: bytes, delimiter: str, spec: DialectSpec, where: str) -> tuple[
     """Decide from the whole file which characters enclose fields or escape, if any.
 
     Quotes are text if every line is a row of the same width without quoting, few fields have
-    quotes on both sides, and quoting either breaks, or joins lines, or is needed nowhere. A
+    quotes on both sides, and quoting either breaks, or joins lines, or is needed nowhere. If the
+    delimiter is rare in prose, many fields may have quotes, but not most of all columns. A
     backslash escapes, or an apostrophe encloses, if that alone makes all rows regular, or if
     apostrophes enclose a field in every row.
 
@@ -144,7 +147,8 @@ def settle(data: bytes, delimiter: str, spec: DialectSpec, where: str) -> tuple[
     plain_form = replace(form, quote=None)
     plain = None
     if spec.quoting is None and str(form.quote).encode() in data:
-        plain = audit(data, plain_form) if _lines_may_be_rows(data, form) else None
+        is_torn = form.delimiter not in IN_PROSE and bool(quoted.fault or quoted.multiline)
+        plain = audit(data, plain_form) if is_torn or _lines_may_be_rows(data, form) else None
     are_right = quoted.is_clean(), plain is not None and plain.regular() >= 1 - MAX_RAGGED
     escaping = _escaping_forms(data, form, spec, quoted)
     for other in (*escaping, *_apostrophe_forms(data, form, spec, are_right)):
@@ -177,11 +181,18 @@ def _are_text(data: bytes, form: Dialect, quoted: Audit, plain: Audit, where: st
     Raises:
         UserError: both readings are equally plausible.
     """
-    if quoted.fault and plain.regular() >= 1 - MAX_RAGGED:
-        return True
-    are_text = plain.regular() == 1 and (quoted.multiline > 0 or not _is_needed(data, form))
+    is_needed = _is_needed(data, form)
+    if _lines_may_be_rows(data, form):
+        if quoted.fault and plain.regular() >= 1 - MAX_RAGGED:
+            return True
+        are_text = plain.regular() == 1 and (quoted.multiline > 0 or not is_needed)
+        is_sure = form.delimiter not in IN_PROSE
+    else:
+        are_text = plain.regular() == 1 and bool(quoted.fault or quoted.multiline)
+        is_sure = _share_enclosed(data, form) <= MAX_ENCLOSED and not is_needed
+        are_text = are_text and (is_sure or not quoted.fault)
     require(
-        not are_text or not quoted.multiline or form.delimiter in "\t|",
+        not are_text or not quoted.multiline or is_sure,
         f"{where}: line {quoted.multiline}: a quoted field runs over a line end, but every "
         "line is a whole row if quotes are text; set quoting to true or false",
     )
@@ -258,6 +269,14 @@ def _lines_may_be_rows(data: bytes, form: Dialect) -> bool:
     quoted = sum(any(len(c) > 1 and c[0] == c[-1] == quote for c in row) for row in rows)
     most_common = max(Counter(len(row) for row in rows).values(), default=0)
     return quoted <= MAX_QUOTED * len(rows) and most_common >= (1 - MAX_RAGGED) * len(rows)
+
+
+def _share_enclosed(data: bytes, form: Dialect) -> float:
+    """Return the share of fields with quotes on both sides in a sample of lines."""
+    rows = dialect.sample_rows(dialect.sample_of(data), replace(form, quote=None))
+    cells = [cell for row in rows for cell in row]
+    enclosed = sum(len(cell) > 1 and cell[0] == cell[-1] == form.quote for cell in cells)
+    return enclosed / max(len(cells), 1)
 
 
 def _is_needed(data: bytes, form: Dialect) -> bool:
