@@ -6,19 +6,32 @@ forgets and `adapter` does not, the isolation is what removes forgetting, not th
 2012.15504, compare both).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from stream.errors import require
 from stream.learners._shared.sequential import Sequential
+from stream.learners.base import Tags
 
 
 @dataclass
 class SharedAdapter(Sequential):
-    """Train the same adapters and LayerNorms on each task in turn, with one head per task."""
+    """Train one set of adapters on task after task.
+
+    LayerNorms are trained with them; each task has a head of its own.
+
+    Attributes:
+        part: ``adapter``: one set of Houlsby adapters and the LayerNorms.
+        size: units of an adapter.
+    """
 
     lr: float = 1e-3
     head_lr: float | None = None
     part: str = "adapter"
+
+    tags: ClassVar[Tags] = replace(
+        Sequential.tags, paper="Madotto et al. 2021, arXiv 2012.15504", stores="head"
+    )
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError for part=encoder, which is `finetune`."""
