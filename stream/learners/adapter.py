@@ -25,7 +25,9 @@ from stream.models.modules.bottleneck import ACTIVATIONS, Architecture, insert_a
 
 @dataclass
 class Adapter(Learner):
-    """Train two bottlenecks per layer, LayerNorms and a head.
+    """Train two adapters per layer, LayerNorms.
+
+    An adapter is a bottleneck behind a sub-layer. The task's LayerNorms and head are trained too.
 
     Attributes:
         size: units of a bottleneck.

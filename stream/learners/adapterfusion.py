@@ -29,9 +29,9 @@ VALUE_DECAY = 0.01
 
 @dataclass
 class AdapterFusion(ComposedAdapters):
-    """Train a bottleneck, then attention over earlier ones.
+    """Train an adapter, then attention over all.
 
-    The bottleneck has D / ``reduction`` units; a head is trained with both.
+    The attention mixes what the adapters of all tasks so far add. A head is trained with both.
     """
 
     tags: ClassVar[Tags] = replace(

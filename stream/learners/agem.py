@@ -22,7 +22,9 @@ from stream.models.losses import batch_loss
 
 @dataclass
 class Agem(Replaying):
-    """Train one encoder, never against stored examples.
+    """Train one encoder, never against examples.
+
+    A step that would raise the loss of stored examples is turned aside.
 
     Attributes:
         replayed: stored examples whose gradient a step may not oppose.

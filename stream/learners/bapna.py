@@ -29,7 +29,9 @@ class _Behind(Bottleneck):
 
 @dataclass
 class Bapna(Learner):
-    """Train a bottleneck behind every layer and a head.
+    """Train an adapter behind every layer.
+
+    An adapter is a bottleneck with a LayerNorm of its own; a head is trained with them.
 
     Attributes:
         size: units of a bottleneck.

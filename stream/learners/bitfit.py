@@ -8,9 +8,9 @@ from stream.learners.base import Learner, Tags
 
 @dataclass
 class BitFit(Learner):
-    """Train every bias and a head.
+    """Train every bias.
 
-    Each task owns its copy.
+    A head is trained with them; each task owns its copy.
     """
 
     lr: float = 8e-3

@@ -28,7 +28,9 @@ from stream.seeding import numpy_generator
 
 @dataclass
 class Derpp(Replaying):
-    """Train one encoder, held to stored examples and logits.
+    """Train one encoder, replay examples, logits.
+
+    Stored examples are held to their labels, and to the logits that were stored with them.
 
     Attributes:
         alpha: the factor of the squared change of stored logits.
@@ -42,7 +44,7 @@ class Derpp(Replaying):
     tags: ClassVar[Tags] = replace(
         Replaying.tags,
         paper="Buzzega et al. 2020, arXiv 2004.07211",
-        stores="examples, their logits, head",
+        stores="examples, logits, head",
     )
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:

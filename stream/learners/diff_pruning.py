@@ -26,9 +26,9 @@ from stream.models.modules.gates import Gates
 
 @dataclass
 class DiffPruning(Sparse):
-    """Train the few weights that learned gates keep, a head.
+    """Train the few weights that open gates keep.
 
-    A gated difference is learned first, then the ``fraction`` of it that is largest.
+    A gated difference is learned, then the ``fraction`` of it that is largest, with a head.
 
     Attributes:
         sparsity: the factor of the penalty: of the expected number of open gates.

@@ -26,7 +26,9 @@ from stream.seeding import numpy_generator
 
 @dataclass
 class Ewc(Penalized):
-    """Train one encoder, weights held by Fisher information.
+    """Train one encoder, hold weights by Fisher.
+
+    What earlier tasks need, by Fisher information, is held near its value.
 
     Attributes:
         online: keep one anchor, and one sum of importances that fades (Schwarz et al. 2018).

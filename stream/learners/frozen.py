@@ -8,10 +8,7 @@ from stream.learners.base import Learner, Tags
 
 @dataclass
 class Frozen(Learner):
-    """Train a head alone.
-
-    This is linear probing.
-    """
+    """Train a head alone."""
 
     lr: float = 2e-2
 

@@ -14,10 +14,7 @@ from stream.learners.base import Learner, Tags
 
 @dataclass
 class Independent(Learner):
-    """Train a whole encoder for each task.
-
-    Each starts from the pretrained weights.
-    """
+    """Train a whole encoder for each task."""
 
     lr: float = 5e-5
     head_lr: float | None = 2e-3

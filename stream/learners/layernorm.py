@@ -15,9 +15,9 @@ from stream.models.encoder import Encoder
 
 @dataclass
 class LayerNorm(Learner):
-    """Train every LayerNorm and a head.
+    """Train every LayerNorm.
 
-    Each task owns its copy.
+    A head is trained with them; each task owns its copy.
     """
 
     lr: float = 5e-3

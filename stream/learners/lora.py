@@ -16,7 +16,9 @@ from stream.models.modules.low_rank import LowRank, query_value_maps
 
 @dataclass
 class Lora(Learner):
-    """Train low-rank changes of attention and a head.
+    """Train low-rank changes of attention.
+
+    The changes are those of query and value maps; a head is trained with them.
 
     Attributes:
         rank: the rank of the change of a query or value map (r in the paper).

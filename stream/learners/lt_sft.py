@@ -18,9 +18,9 @@ from stream.learners.base import Tags
 
 @dataclass
 class LtSft(Sparse):
-    """Train the few weights that would move most, a head.
+    """Train the few weights that would move most.
 
-    The weights are those that full training moved most; they are learned anew.
+    They are those that full training moved most, and are learned anew, with a head.
     """
 
     lr: float = 4e-4

@@ -24,9 +24,9 @@ from stream.models.losses import batch_loss
 
 @dataclass
 class Lwf(Sequential):
-    """Train one encoder, held to its earlier outputs.
+    """Train one encoder, hold earlier outputs.
 
-    The teacher of old outputs is the model before the task.
+    The teacher of earlier outputs is the model before the task.
 
     Attributes:
         strength: the factor of the loss that holds earlier outputs; 0 is plain fine-tuning.

@@ -19,10 +19,7 @@ from stream.learners.base import Tags, Tensors
 
 @dataclass
 class Majority(Fitted):
-    """Answer with the most frequent class.
-
-    Whatever the text; the encoder is not run.
-    """
+    """Answer with the most frequent class."""
 
     tags: ClassVar[Tags] = replace(
         Fitted.tags, paper="Houlsby et al. 2019, arXiv 1902.00751", stores="class frequencies"

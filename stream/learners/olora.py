@@ -24,9 +24,9 @@ from stream.models.modules.low_rank import LowRank, LowRankByTask, query_value_m
 
 @dataclass
 class OLora(Learner):
-    """Train orthogonal low-rank changes, all of them in use.
+    """Add orthogonal low-rank changes.
 
-    Each task adds a pair to every query and value map, and a head.
+    Each task adds a pair to every query and value map, and a head; all pairs serve every task.
 
     Attributes:
         rank: the rank of a task's change of a query or value map.

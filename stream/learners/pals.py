@@ -29,7 +29,9 @@ from stream.seeding import numpy_generator
 
 @dataclass
 class Pals(Joint):
-    """Train one encoder on all tasks, attention for each.
+    """Train on all tasks, attention for each.
+
+    The encoder is trained by all tasks at once, projected attention by each task alone.
 
     Attributes:
         size: units of a task's projected attention.

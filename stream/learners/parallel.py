@@ -18,7 +18,9 @@ from stream.models.modules.bottleneck import Architecture, insert_adapters
 
 @dataclass
 class Parallel(Learner):
-    """Train a bottleneck beside every feed-forward, a head.
+    """Train an adapter beside every feed-forward.
+
+    An adapter is a bottleneck; a head is trained with them.
 
     Attributes:
         size: units of a bottleneck.

@@ -19,11 +19,12 @@ from stream.models.modules.bottleneck import insert_adapters, reduced
 
 @dataclass
 class Pfeiffer(Learner):
-    """Train a bottleneck per feed-forward layer and a head.
+    """Train an adapter per feed-forward layer.
+
+    An adapter is a bottleneck behind a sub-layer; a head is trained with them.
 
     Attributes:
-        reduction: how many times narrower a bottleneck is than the encoder: it has D /
-            ``reduction`` units.
+        reduction: how many times narrower a bottleneck is than the encoder.
         init_std: the standard deviation of the first weights.
     """
 

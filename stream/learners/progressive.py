@@ -19,9 +19,9 @@ from stream.models.modules.columns import add_columns
 
 @dataclass
 class Progressive(Learner):
-    """Train a copy of all layers that reads earlier copies.
+    """Train a column that reads earlier columns.
 
-    A head is trained with it.
+    A column is a copy of all layers. A head is trained with it.
 
     Attributes:
         size: units of the lateral connections to earlier columns.

@@ -19,9 +19,9 @@ from stream.models.modules.prompt import SoftPrompt
 
 @dataclass
 class PromptTuning(Learner):
-    """Train a soft prompt and a head.
+    """Train a soft prompt.
 
-    Each task owns its copy.
+    A head is trained with it; each task owns its copy.
 
     Attributes:
         length: vectors of the prompt, which stand beside the tokens of a text.

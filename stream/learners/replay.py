@@ -28,7 +28,7 @@ SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
 
 @dataclass
 class Replay(Replaying):
-    """Train one encoder, with stored examples mixed in.
+    """Train one encoder, replay stored examples.
 
     Attributes:
         sampling: how stored tasks are drawn: alike (``uniform``), by their training rows

@@ -16,12 +16,10 @@ from stream.learners.base import Tags
 
 @dataclass
 class SharedAdapter(Sequential):
-    """Train one set of adapters on task after task.
-
-    LayerNorms are trained with them; each task has a head of its own.
+    """Train one adapter set on task after task.
 
     Attributes:
-        part: ``adapter``: one set of Houlsby adapters and the LayerNorms.
+        part: ``adapter`` alone; to train the whole encoder there is ``finetune``.
         size: units of an adapter.
     """
 

@@ -21,7 +21,9 @@ from stream.learners.base import Tags
 
 @dataclass
 class Si(Penalized):
-    """Train one encoder, weights held by their paths.
+    """Train one encoder, hold weights by path.
+
+    What lowered the loss of earlier tasks along its path is held near its value.
 
     Attributes:
         xi: keeps the importance of weights that hardly moved finite (the paper's damping).

@@ -18,9 +18,9 @@ from stream.models.modules.composition import Stacked as StackedAdapters
 
 @dataclass
 class Stacked(ComposedAdapters):
-    """Train a bottleneck on top of the first task's, a head.
+    """Train an adapter above the first task's.
 
-    The bottleneck has D / ``reduction`` units.
+    A head is trained with it.
     """
 
     lr: float = 4e-3

@@ -35,7 +35,7 @@ class Occurrences(NamedTuple):
 
 @dataclass
 class TfIdf(Fitted):
-    """Fit logistic regression on TF-IDF of word pieces.
+    """Fit logistic regression on TF-IDF.
 
     Attributes:
         penalty: the strength of the L2 penalty (1 / C in scikit-learn).

@@ -19,9 +19,9 @@ from stream.models.encoder import Encoder
 
 @dataclass
 class TopK(Learner):
-    """Train the top layers and a head.
+    """Train a copy of the top layers.
 
-    Each task owns its copy.
+    A head is trained with them; each task owns its copy.
 
     Attributes:
         layers: how many layers from the top are trained (k in the paper); at most all of the

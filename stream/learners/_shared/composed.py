@@ -21,8 +21,7 @@ class ComposedAdapters(Learner):
     """Adapters of every task, in every feed-forward sub-layer.
 
     Attributes:
-        reduction: how many times narrower a bottleneck is than the encoder: it has D /
-            ``reduction`` units.
+        reduction: how many times narrower a bottleneck is than the encoder.
         init_std: the standard deviation of the first weights.
     """
 
