@@ -26,7 +26,12 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "run": Command("stream.cli.run", "learn a stream of tasks; with -m, many runs (Hydra)"),
-    "tasks": Command("stream.cli.tasks", "show a task, prepare a stream, inspect a file"),
+    "learners": Command("stream.cli.listing", "every method, a line each; --json for programs"),
+    "tasks": Command("stream.cli.tasks", "every task; show one, prepare a stream, inspect a file"),
+    "streams": Command("stream.cli.listing", "every stream of tasks"),
+    "backbones": Command("stream.cli.listing", "every pretrained encoder"),
+    "metrics": Command("stream.cli.listing", "every metric, of a task and of a run"),
+    "show": Command("stream.cli.show", "one learner, task, stream, backbone or metric"),
     "predict": Command("stream.cli.predict", "answer texts with what a run has learned"),
     "export": Command("stream.cli.export", "write one learned task as files that stand alone"),
     "compare": Command("analysis.commands", "one table of runs, over seeds"),
