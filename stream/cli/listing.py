@@ -1,4 +1,4 @@
-"""``task-stream learners|tasks|streams|backbones|metrics``: what there is to choose, a line each."""
+"""``task-stream learners|tasks|streams|backbones|metrics``: what there is, a line each."""
 
 import argparse
 import json
@@ -50,7 +50,7 @@ METRIC_COLUMNS = (
 MEMORY = {True: "perfect", False: "forgets", None: "-"}
 MEMORY_WORDS = (
     ("perfect", "what serves a task never changes, bit for bit"),
-    ("forgets", "nothing promises that"),
+    ("forgets", "nothing keeps later tasks from changing what serves a task"),
     ("-", "nothing to forget: all tasks are learned at once"),
 )
 WEIGHTS = {

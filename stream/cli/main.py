@@ -40,6 +40,7 @@ COMMANDS = {
     "layer-ranges": Command("analysis.commands", "scores without the adapters of some layers"),
     "spans": Command("analysis.commands", "the older name of layer-ranges"),
     "verify": Command("analysis.commands", "prove a run again from its files"),
+    "version": Command("stream.cli.version", "versions and machine, for a report of a fault"),
 }
 
 
@@ -52,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outlive_readers()
     given = sys.argv[1:] if arguments is None else list(arguments)
     with error_boundary() as status:
+        if given[:1] in (["-sc"], ["--shell-completion"]):  # a shell asks what fits
+            import_module("stream.cli.completion").answer(given)
+            return 0
         parsed = _parser(given[:1]).parse_args(given)
         status.code = parsed.execute(parsed) or 0
     return status.code

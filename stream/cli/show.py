@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,8 @@ TYPES = {
     "int": "whole number",
     "str": "text",
     "bool": "true or false",
-    "None": "null",
 }
 TAG_WORDS: Mapping[str, Mapping[bool, str]] = {
-    "parameter_isolation": {True: "learning a task changes no byte of what serves an earlier one"},
     "reads_past_tasks": {True: "reads what earlier tasks left, so that their order matters"},
     "is_reference": {True: "a reference: a bound or control that methods are compared with"},
     "is_multitask": {True: "learns all tasks at once, which is no continual learning"},
@@ -39,7 +37,7 @@ TAG_WORDS: Mapping[str, Mapping[bool, str]] = {
 """What a tag says where it has this value; what else it says goes without saying."""
 COMMON = ("lr", "head_lr")
 """The settings that every method has."""
-NOT_FOUND = 1
+WIDEST_SETTING = 24
 
 
 def add_commands(commands: Any) -> None:
@@ -82,16 +80,14 @@ def _learner(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT
         listing.print_json({**learner.to_json(), **more})
         return
     screen = Screen()
-    screen.line(f"{name}: {preset.summary if preset else learner.summary}", "bold")
+    title = preset.summary if preset else learner.summary.removesuffix(".")
+    screen.line(f"{name}: {title}", "bold")
     screen.line()
     screen.definitions(_about(learner, preset))
-    screen.line()
-    screen.line("Settings, learner.NAME=VALUE", "bold")
-    for setting in learner.settings:
-        _say_setting(screen, setting)
+    _say_settings(screen, "learner", learner.settings)
     screen.line()
     screen.line("For example", "bold")
-    for command in examples(name, learner, preset):
+    for command in examples(name, learner.settings):
         screen.line(f"  {command}")
     if learner.background:
         screen.line()
@@ -122,7 +118,7 @@ def _about(
     yield "paper", learner.tags.paper
     memory = listing.MEMORY[learner.perfect_memory]
     yield "memory", f"{memory}: {dict(listing.MEMORY_WORDS)[memory]}".removeprefix("-: ")
-    yield "stores", f"{learner.tags.stores}, of each task" if learner.tags.stores else ""
+    yield "stores", learner.tags.stores
     yield "kind", "; ".join(tags_in_words(learner.tags))
     yield "file", _near(Path(preset.file if preset else learner.file))
 
@@ -133,58 +129,48 @@ def tags_in_words(tags: Tags) -> list[str]:
     return [TAG_WORDS[name][value] for name, value in said if value in TAG_WORDS.get(name, {})]
 
 
-def _say_setting(screen: Screen, setting: SettingDescription) -> None:
-    """Print a setting: its name and default, and below them what it is."""
-    value = shown(setting.default)
-    screen.line(f"  {setting.name}={value}")
-    valid = setting.valid
-    if setting.valid and "None" in setting.type and "null" not in setting.valid:
-        valid = f"{setting.valid}, or null"
-    kind = type_in_words(setting.type)
-    form = valid if "str" in setting.type and valid else ", ".join(t for t in (kind, valid) if t)
-    meaning = setting.meaning[:1].upper() + setting.meaning[1:]
-    for text in (f"{meaning} ({form})" if meaning else form, setting.effect):
-        if text:
-            screen.paragraph(text, "      ")
+def _say_settings(screen: Screen, group: str, settings: Sequence[SettingDescription]) -> None:
+    """Print settings: each with its default and what is valid, and below that what it means."""
+    screen.line()
+    screen.line(f"Settings and their defaults: {group}.NAME=VALUE", "bold")
+    given = [_given(setting) for setting in settings]
+    room = min(max(map(len, given), default=0), WIDEST_SETTING)
+    for text, setting in zip(given, settings, strict=True):
+        screen.line(f"  {text:{room}}  {_form(setting)}")
+        inner = setting.default if isinstance(setting.default, dict) else {}
+        said = (setting.meaning.removesuffix("."), setting.effect, listing.settings_text(inner))
+        screen.paragraph("; ".join(text for text in said if text), "      ")
 
 
-def type_in_words(written: str) -> str:
-    """Return a type as people say it.
-
-    >>> type_in_words("float | None")
-    'number'
-    """
-    kinds = [TYPES.get(kind, kind) for kind in written.split(" | ") if kind != "None"]
-    return " or ".join(kinds)
+def _given(setting: SettingDescription) -> str:
+    """Return a setting with its default; one that holds others has none of its own."""
+    is_group = isinstance(setting.default, dict)
+    return f"{setting.name}.NAME=VALUE" if is_group else f"{setting.name}={shown(setting.default)}"
 
 
-def examples(
-    name: str, learner: LearnerDescription, preset: choices.Choice[choices.Preset] | None = None
-) -> list[str]:
-    """Return commands to try: a small run, and one with a setting of its own.
+def _form(setting: SettingDescription) -> str:
+    """Return what values a setting takes, in words."""
+    kinds = setting.type.split(" | ")
+    named = [TYPES.get(kind, "names with values") for kind in kinds if kind != "None"]
+    is_choice = kinds[0] == "str" and setting.valid
+    form = setting.valid if is_choice else ", ".join([" or ".join(named), setting.valid])
+    return f"{form.removesuffix(', ')}{', or null' if 'None' in kinds else ''}"
+
+
+def examples(name: str, settings: Sequence[SettingDescription]) -> list[str]:
+    """Return commands to try: a small run, and one with another value of a setting.
 
     Args:
-        name: the name that is chosen.
-        learner: the method.
-        preset: the preset, if it is one.
+        name: the learner, or the preset.
+        settings: its settings.
     """
     small = f"task-stream run learner={name} 'task=[sst2,rte]' limits.train=200"
-    own = [s for s in learner.settings if s.name not in COMMON and not s.effect]
-    free = own or [s for s in learner.settings if not s.effect]
-    del preset
-    if not free:
+    free = [s for s in settings if not s.effect and isinstance(s.default, bool | int | float)]
+    own = [s for s in free if s.name not in COMMON] or free
+    if not own:
         return [small]
-    setting = free[-1]
-    return [small, f"{small} learner.{setting.name}={_another(setting)}"]
-
-
-def _another(setting: SettingDescription) -> str:
-    """Return a value that a setting may have, not its default where that is easy to say."""
-    if isinstance(setting.default, bool):
-        return shown(not setting.default)
-    names = setting.valid.split(", ") if setting.type == "str" else []
-    others = [name for name in names if name != setting.default]
-    return (others or [shown(setting.default)])[0]
+    other = not own[0].default if isinstance(own[0].default, bool) else 2 * own[0].default
+    return [small, f"{small} learner.{own[0].name}={shown(other)}"]
 
 
 def _task(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
@@ -237,12 +223,16 @@ def _stream(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT0
         listing.print_json(listing.stream_values(stream))
         return
     screen = Screen()
-    screen.line(f"{name}: {stream.note}".removesuffix(": "), "bold")
+    screen.line(f"{name}: {stream.summary}".removesuffix(": "), "bold")
     screen.line()
-    listed = [(str(place), task) for place, task in enumerate(stream.content, 1)]
-    screen.definitions([*listed])
-    screen.line()
-    screen.definitions([("file", _near(stream.file))])
+    listed = ", ".join(stream.content)
+    screen.definitions(
+        [
+            ("about", _rest(stream)),
+            ("tasks", f"{len(stream.content)}, in this order: {listed}"),
+            ("file", _near(stream.file)),
+        ]
+    )
     screen.line()
     screen.line("For example", "bold")
     screen.line(f"  task-stream run stream={name} learner=adapter")
@@ -257,14 +247,13 @@ def _backbone(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FB
     screen = Screen()
     screen.line(f"{name}: {backbone.summary}".removesuffix(": "), "bold")
     screen.line()
-    rest = backbone.note.removeprefix(backbone.summary).removeprefix(".").strip()
-    screen.definitions([("about", rest), ("file", _near(backbone.file))])
-    screen.line()
-    screen.line("Settings, backbone.NAME=VALUE", "bold")
-    for setting in described_settings(BackboneConfig):
-        if setting.name != "name":
-            value = backbone.content.get(setting.name, setting.default)
-            _say_setting(screen, replace(setting, default=value))
+    screen.definitions([("about", _rest(backbone)), ("file", _near(backbone.file))])
+    settings = [
+        replace(setting, default=backbone.content.get(setting.name, setting.default))
+        for setting in described_settings(BackboneConfig)
+        if setting.name != "name"
+    ]
+    _say_settings(screen, "backbone", settings)
     screen.line()
     screen.line("For example", "bold")
     needed = " backbone.location=PATH" if backbone.content.get("origin") == "folder" else ""
@@ -305,6 +294,11 @@ def _chosen(what: str, name: str, found: choices.Choices[Any]) -> choices.Choice
     if name not in found.usable and name in found.broken:
         raise UserError(f"{what} {name!r} cannot be used: {found.broken[name]}")
     return found.usable[choose(what, name, found.usable)]
+
+
+def _rest(choice: choices.Choice[Any]) -> str:
+    """Return what a file's note says behind its summary."""
+    return choice.note.removeprefix(choice.summary).removeprefix(".").strip()
 
 
 def _near(path: Path) -> str:
