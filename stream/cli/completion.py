@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from stream.config.paths import conf_folder
+from stream.config.choices import names
 from stream.learners.description import described_learners
 from stream.metrics.glossary import OF_RUNS, OF_TASKS
 
@@ -43,18 +43,13 @@ def _names(words: Sequence[str]) -> Iterable[str]:
     of: Mapping[tuple[str, ...], Callable[[], Iterable[str]]] = {
         (): lambda: import_module("stream.cli.main").COMMANDS,
         ("tasks",): lambda: TASKS_COMMANDS,
-        ("tasks", "show"): lambda: _files("task"),
+        ("tasks", "show"): lambda: names("task"),
         ("show",): lambda: import_module("stream.cli.show").SHOWN,
-        ("show", "learner"): lambda: [*described_learners(), *_files("learner")],
+        ("show", "learner"): lambda: [*described_learners(), *names("learner")],
         ("show", "metric"): lambda: [*OF_TASKS, *OF_RUNS],
-        **{("show", group): partial(_files, group) for group in ("task", "stream", "backbone")},
+        **{("show", group): partial(names, group) for group in ("task", "stream", "backbone")},
     }
     return of.get(tuple(words), tuple)()
-
-
-def _files(group: str) -> list[str]:
-    """Return the names of a group's YAML files."""
-    return sorted(path.stem for path in (conf_folder() / group).glob("*.yaml"))
 
 
 @contextmanager
@@ -83,5 +78,5 @@ def _for_hydra(typed: str) -> str:
     if not is_script and rest[:1] == ["run"]:
         rest = rest[1:]
     chosen = any(word.startswith(CHOOSES_TASKS) for word in rest)
-    task = [] if chosen else [f"task=[{_files('task')[0]}]"]
+    task = [] if chosen else [f"task=[{names('task')[0]}]"]
     return " ".join([*program, *task, *rest]) + (" " if typed.endswith(" ") else "")

@@ -81,7 +81,7 @@ def _learner(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT
         return
     screen = Screen()
     title = preset.summary if preset else learner.summary.removesuffix(".")
-    screen.line(f"{name}: {title}", "bold")
+    screen.paragraph(f"{name}: {title}", style="bold")
     screen.line()
     screen.definitions(_about(learner, preset))
     _say_settings(screen, "learner", learner.settings)
@@ -175,13 +175,14 @@ def examples(name: str, settings: Sequence[SettingDescription]) -> list[str]:
 
 def _task(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
     """Show a task."""
-    task = _chosen("task", name, choices.tasks(extra))
+    choose("task", name, choices.names("task", extra))
+    task = _chosen("task", name, choices.tasks(extra, only=name))
     if as_json:
         listing.print_json(listing.task_values(task))
         return
     spec = task.content
     screen = Screen()
-    screen.line(f"{name}: {spec.title}", "bold")
+    screen.paragraph(f"{name}: {spec.title}", style="bold")
     screen.line()
     screen.definitions(_about_task(task))
     screen.line()
@@ -223,7 +224,7 @@ def _stream(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT0
         listing.print_json(listing.stream_values(stream))
         return
     screen = Screen()
-    screen.line(f"{name}: {stream.summary}".removesuffix(": "), "bold")
+    screen.paragraph(f"{name}: {stream.summary}".removesuffix(": "), style="bold")
     screen.line()
     listed = ", ".join(stream.content)
     screen.definitions(
@@ -245,7 +246,7 @@ def _backbone(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FB
         listing.print_json(listing.backbone_values(backbone))
         return
     screen = Screen()
-    screen.line(f"{name}: {backbone.summary}".removesuffix(": "), "bold")
+    screen.paragraph(f"{name}: {backbone.summary}".removesuffix(": "), style="bold")
     screen.line()
     screen.definitions([("about", _rest(backbone)), ("file", _near(backbone.file))])
     settings = [
@@ -269,7 +270,7 @@ def _metric(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT0
         listing.print_json(listing.metric_values(name, metric))
         return
     screen = Screen()
-    screen.line(f"{name}: {metric.meaning}", "bold")
+    screen.paragraph(f"{name}: {metric.meaning}", style="bold")
     screen.line()
     screen.definitions(
         [

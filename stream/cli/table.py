@@ -13,6 +13,7 @@ from rich.text import Text
 GAP = 2
 LEAST_ROOM = 24  # of a column that may be shortened
 UNLIMITED = 10_000
+WIDEST_TEXT = 100
 MORE = "..."
 
 
@@ -61,10 +62,10 @@ class Screen:
         """Print one line."""
         self.console.print(Text(text, style), soft_wrap=True)
 
-    def paragraph(self, text: str, indent: str = "") -> None:
+    def paragraph(self, text: str, indent: str = "", style: str = "") -> None:
         """Print text, broken between words."""
-        for line in wrapped(text, min(self.width, 100) - len(indent)):
-            self.line(f"{indent}{line}")
+        for line in wrapped(text, min(self.width, WIDEST_TEXT) - len(indent)):
+            self.line(f"{indent}{line}", style)
 
     def table(self, columns: Sequence[Column], groups: Sequence[Group]) -> list[str]:
         """Print a table; return the titles of the columns for which there was no room.
@@ -94,7 +95,7 @@ class Screen:
         listed = [(name, text) for name, text in pairs if text]
         room = max((len(name) for name, _ in listed), default=0) + GAP
         for name, text in listed:
-            first, *others = wrapped(text, min(self.width, 100) - room - len(indent))
+            first, *others = wrapped(text, min(self.width, WIDEST_TEXT) - room - len(indent))
             self.line(f"{indent}{name:{room}}{first}")
             for line in others:
                 self.line(f"{indent}{'':{room}}{line}")

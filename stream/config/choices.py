@@ -6,10 +6,11 @@ They are read one by one, not composed. A file that cannot be used breaks nothin
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -72,9 +73,30 @@ class Preset:
     settings: dict[str, Any]
 
 
-def tasks(extra: Path | None = None) -> Choices[TaskSpec]:
-    """Return the tasks. ``extra`` is one more folder of YAML files, with tasks in ``task/``."""
-    return _choices("task", extra, lambda name, content: _task(name, content, extra))
+def names(group: str, extra: Path | None = None) -> list[str]:
+    """Return the names of a group's files, without reading them.
+
+    Args:
+        group: the group, such as ``task``.
+        extra: one more folder of YAML files.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+    return list(dict.fromkeys(file.stem for file in _files(group, extra)))
+
+
+def tasks(extra: Path | None = None, only: str | None = None) -> Choices[TaskSpec]:
+    """Return the tasks.
+
+    Args:
+        extra: one more folder of YAML files, with tasks in ``task/``.
+        only: the name of the one task that is read; None reads all.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+    return _choices("task", extra, lambda name, content: _task(name, content, extra), only)
 
 
 def streams(extra: Path | None = None) -> Choices[list[str]]:
@@ -92,8 +114,24 @@ def presets(extra: Path | None = None) -> Choices[Preset]:
     return _choices("learner", extra, _preset)
 
 
+def _files(group: str, extra: Path | None) -> list[Path]:
+    """Return the files of a group: the program's own, then those of another folder.
+
+    Raises:
+        UserError: there is no folder ``extra``.
+    """
+    folders = [conf_folder()]
+    if extra is not None:
+        require(extra.expanduser().is_dir(), f"--config-dir {extra}: no such folder")
+        folders.append(extra.expanduser())
+    return [file for folder in folders for file in sorted((folder / group).glob("*.yaml"))]
+
+
 def _choices(
-    group: str, extra: Path | None, read: Callable[[str, dict[str, Any]], Kind]
+    group: str,
+    extra: Path | None,
+    read: Callable[[str, dict[str, Any]], Kind],
+    only: str | None = None,
 ) -> Choices[Kind]:
     """Read the files of a group.
 
@@ -101,12 +139,10 @@ def _choices(
         UserError: there is no folder ``extra``.
     """
     found: Choices[Kind] = Choices()
-    folders = [conf_folder()]
-    if extra is not None:
-        require(extra.expanduser().is_dir(), f"--config-dir {extra}: no such folder")
-        folders.append(extra.expanduser())
-    for file in (file for folder in folders for file in sorted((folder / group).glob("*.yaml"))):
+    for file in _files(group, extra):
         name = file.stem
+        if only not in (None, name):
+            continue
         if name in found.usable:
             found.broken[str(file)] = f"the program has a {group} {name!r}, which is taken instead"
             continue
@@ -148,8 +184,13 @@ def _task(name: str, content: dict[str, Any], extra: Path | None) -> TaskSpec:
         more = [] if extra is None else [searched_too(extra)]
         asked = [override("task", [name]), *more]
         below = Composition.of(conf_folder(), asked).settings.task[name]
-    merged = OmegaConf.merge(OmegaConf.structured(TaskSpec), below)
-    return cast("TaskSpec", OmegaConf.to_object(merged))
+    return cast("TaskSpec", OmegaConf.to_object(OmegaConf.merge(_schema(), below)))
+
+
+@cache
+def _schema() -> DictConfig:
+    """Return the form of a task; making it takes as long as filling it."""
+    return OmegaConf.structured(TaskSpec)
 
 
 def _backbone(name: str, content: dict[str, Any]) -> dict[str, Any]:

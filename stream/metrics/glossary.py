@@ -93,7 +93,7 @@ OF_RUNS: Mapping[str, Explained] = {
         "backward transfer, the last task counted as 0",
         "RA - LA = BWT (k-1)/k",
         MER,
-        "k < 2",
+        "no task",
     ),
     "bwt_diaz": Explained(
         "backward transfer over all rows",
