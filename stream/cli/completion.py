@@ -53,21 +53,25 @@ def _names(words: Sequence[str]) -> Iterable[str]:
 
 
 @contextmanager
-def asking_hydra() -> Iterator[None]:
+def completing(is_asked: bool) -> Iterator[None]:  # noqa: FBT001 - reads as a sentence
     """Have Hydra's completion read what was typed inside the block, and say nothing else.
 
     Where no task is chosen it composes with one task: the 26 of the default stream take a second.
+
+    Args:
+        is_asked: whether a shell asks; otherwise nothing changes.
     """
+    if not is_asked:
+        yield
+        return
     typed = os.environ[TYPED]
     os.environ[TYPED] = _for_hydra(typed)
-    try:
-        with ExitStack() as stack:
-            if not os.environ.get(DEBUG):
-                nowhere = stack.enter_context(Path(os.devnull).open("w"))
-                stack.enter_context(redirect_stderr(nowhere))
-            yield
-    finally:
-        os.environ[TYPED] = typed
+    with ExitStack() as stack:
+        stack.callback(os.environ.__setitem__, TYPED, typed)
+        if not os.environ.get(DEBUG):
+            nowhere = stack.enter_context(Path(os.devnull).open("w"))
+            stack.enter_context(redirect_stderr(nowhere))
+        yield
 
 
 def _for_hydra(typed: str) -> str:
