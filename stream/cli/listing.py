@@ -86,7 +86,12 @@ def add_listing(
         execute: what prints it.
         has_files: whether people can add YAML files of their own.
     """
-    parser.add_argument("--json", action="store_true", help="print JSON, with everything known")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        default=parser.argument_default or False,
+        help="print JSON, with everything known",
+    )
     if has_files:
         parser.add_argument(
             "--config-dir", type=Path, metavar="FOLDER", help="a folder with more YAML files"

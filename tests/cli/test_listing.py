@@ -94,6 +94,11 @@ def test_tasks_list_is_no_dead_end() -> None:
     parse = commands.choices["tasks"].parse_args
     assert parse(["list", "--json"]).execute is parse([]).execute is listing.tasks
     assert parse(["list", "--json"]).json
+    assert parse(["--json", "list"]).json
+    assert not parse(["list"]).json
+    folder = parse(["--config-dir", "one", "show", "sst2"]).config_dir
+    assert folder == parse(["show", "sst2", "--config-dir", "one"]).config_dir == Path("one")
+    assert main(["tasks", "--json", "show", "sst2"]) == 2
 
 
 def test_files_of_ones_own_are_listed_with_what_is_wrong_with_them(said, tmp_path: Path) -> None:
