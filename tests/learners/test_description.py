@@ -10,7 +10,7 @@ import pytest
 
 from stream.cli.show import examples
 from stream.config.backbone import BackboneConfig
-from stream.config.data import Limits
+from stream.config.data import FilesData, GeneratedData, HubData, Limits
 from stream.config.description import described_settings, meanings
 from stream.config.run import (
     CheckpointConfig,
@@ -21,7 +21,6 @@ from stream.config.run import (
 )
 from stream.config.setting import Range, Settings, rules
 from stream.config.task import DialectSpec, HubSource, TaskSpec
-from stream.data.build import DATA
 from stream.learners import LEARNERS
 from stream.learners.description import described_learners
 from stream.report.tracking import TRACKERS
@@ -32,7 +31,7 @@ KNOWN = described_learners()
 PARTS = [
     *(TrainingConfig, EvaluationConfig, ProbeConfig, CheckpointConfig, RunConfig, Limits),
     *(BackboneConfig, TaskSpec, DialectSpec, HubSource),
-    *DATA.values(),
+    *(FilesData, HubData, GeneratedData),
     TRACKERS["wandb"],
 ]
 NO_PAPER = {"finetune", "frozen", "tfidf"}
