@@ -21,6 +21,7 @@ from rich.console import Console
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
 from stream.cli.command_line import CommandLine
+from stream.cli.completion import completing
 from stream.cli.job_folders import register_job_folder
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
@@ -79,7 +80,8 @@ def main(arguments: Sequence[str]) -> None:
 def _started(line: CommandLine) -> int:
     """Let Hydra do what a command line asks for; return the exit code."""
     sys.argv[1:] = line.for_hydra()
-    with error_boundary(partial(_how_a_sweep_goes_on, line)) as status:
+    how_on = partial(_how_a_sweep_goes_on, line)
+    with completing(line.asks_what_fits), error_boundary(how_on) as status:
         _run_all()
         status.code = EXIT_FAILED if SweepReport.failed else 0
     return status.code

@@ -1,14 +1,17 @@
-"""``task-stream tasks show|prepare|inspect``: tasks before a run."""
+"""``task-stream tasks [list|show|prepare|inspect]``: tasks before a run."""
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from stream.cli.listing import add_listing
+from stream.cli.listing import tasks as list_tasks
 from stream.config.compose import override, searched_too
 from stream.config.paths import cache_folder, conf_folder, tokenizer_location
 from stream.config.run import RunConfig
@@ -41,19 +44,42 @@ DIALECT_HELP = {
 
 
 def add_commands(commands: Any) -> None:
-    """Add ``tasks`` to the command line, with its three sub-commands."""
-    tasks = commands.add_parser("tasks", description=__doc__)
-    parts = tasks.add_subparsers(required=True, metavar="COMMAND")
+    """Add ``tasks`` to the command line, which lists them, with its sub-commands."""
+    tasks = commands.add_parser("tasks", description="The tasks, a line each; or one of these.")
+    add_listing(tasks, list_tasks)
+    parts = tasks.add_subparsers(title="commands", metavar="COMMAND")
+    # What is given before the name of a sub-command counts too: none has a default of its own.
+    listed = parts.add_parser(
+        "list", help="the same as without a command", argument_default=argparse.SUPPRESS
+    )
+    add_listing(listed, list_tasks)
     show = parts.add_parser("show", help="read one task and account for every row")
     show.add_argument("task", help="a task of conf/task")
     show.add_argument("overrides", nargs="*", help="such as data=files data.root=FOLDER")
-    show.add_argument("--config-dir", type=Path, help="a folder with more tasks, in task/")
-    show.set_defaults(execute=_show)
+    show.set_defaults(execute=partial(_without_json, _show))
     prepare = parts.add_parser("prepare", help="fetch and encode a stream once, for later runs")
     prepare.add_argument("overrides", nargs="*", help="such as data=hub stream=glue9")
-    prepare.add_argument("--config-dir", type=Path, help="a folder with more tasks, in task/")
-    prepare.set_defaults(execute=_prepare)
+    prepare.set_defaults(execute=partial(_without_json, _prepare))
+    for part in (show, prepare):
+        part.add_argument(
+            "--config-dir",
+            type=Path,
+            default=argparse.SUPPRESS,
+            help="a folder with more tasks, in task/",
+        )
     _add_inspect(parts.add_parser("inspect", help="look at a file and write a task YAML for it"))
+
+
+def _without_json(
+    execute: Callable[[argparse.Namespace], None], arguments: argparse.Namespace
+) -> None:
+    """Call a sub-command that prints no JSON.
+
+    Raises:
+        UserError: JSON was asked for.
+    """
+    require(not arguments.json, "--json is for the list of tasks: task-stream tasks --json")
+    execute(arguments)
 
 
 def _add_inspect(look: argparse.ArgumentParser) -> None:
@@ -73,7 +99,7 @@ def _add_inspect(look: argparse.ArgumentParser) -> None:
     look.add_argument(
         "--out", type=Path, default=Path("my-tasks"), help="where task/NAME.yaml goes"
     )
-    look.set_defaults(execute=_inspect)
+    look.set_defaults(execute=partial(_without_json, _inspect))
 
 
 def _composed(overrides: Sequence[str], extra: Path | None) -> RunConfig:
@@ -123,6 +149,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
 
 def _inspect(arguments: argparse.Namespace) -> None:
     """Report on files, and write a task YAML for each; none is written if one cannot be."""
+    require(arguments.config_dir is None, "--config-dir has no effect on inspect; --out FOLDER")
     require(
         arguments.name is None or len(arguments.files) == 1,
         "--name names one file's task; got more",

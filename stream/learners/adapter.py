@@ -25,10 +25,19 @@ from stream.models.modules.bottleneck import ACTIVATIONS, Architecture, insert_a
 
 @dataclass
 class Adapter(Learner):
-    """Adapters of ``size`` units whose weights start with deviation ``init_std``.
+    """Train two adapters per layer, LayerNorms.
 
-    ``places`` is where: ``both`` sub-layers, or one of them; the others are options of
-    `stream.models.modules.bottleneck`.
+    An adapter is a bottleneck behind a sub-layer. The task's LayerNorms and head are trained too.
+
+    Attributes:
+        size: units of a bottleneck.
+        init_std: the standard deviation of the first weights. They are truncated at two deviations.
+        activation: what stands between the two maps of a bottleneck; ``identity`` is nothing.
+        depth: hidden layers in a bottleneck, each of ``size`` units.
+        norm: ``layer`` puts a LayerNorm at the input of a bottleneck.
+        places: which sub-layers of a layer get a bottleneck.
+        form: how a bottleneck stands to its sub-layer: behind it (``sequential``), beside it and
+            added (``parallel``), or beside it and multiplied (``multiplicative``).
     """
 
     lr: float = 2e-3
@@ -40,7 +49,11 @@ class Adapter(Learner):
     places: str = setting("both", ("both", *POSITIONS))
     form: str = setting("sequential", ("sequential", "parallel", "multiplicative"))
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="Houlsby et al. 2019, arXiv 1902.00751",
+        stores="adapters, LayerNorms, head",
+        parameter_isolation=True,
+    )
 
     def trains(self, name: str) -> bool:
         """Return true for the adapters and every LayerNorm."""

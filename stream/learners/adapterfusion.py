@@ -9,7 +9,7 @@ the two stages has as many epochs as another method has in all, under one learni
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -18,6 +18,7 @@ from stream.config.run import TrainingConfig
 from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners._shared.composed import ComposedAdapters
+from stream.learners.base import Tags
 from stream.learners.workload import Epoch, Workload
 from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import Sources
@@ -28,8 +29,16 @@ VALUE_DECAY = 0.01
 
 @dataclass
 class AdapterFusion(ComposedAdapters):
-    """Train an adapter of D / ``reduction`` units, then its fusion with others, and a head."""
+    """Train an adapter, then attention over all.
 
+    The attention mixes what the adapters of all tasks so far add. A head is trained with both.
+    """
+
+    tags: ClassVar[Tags] = replace(
+        ComposedAdapters.tags,
+        paper="Pfeiffer et al. 2021, arXiv 2005.00247",
+        stores="adapter, fusion, head",
+    )
     COMPOSED: ClassVar[type[Composed]] = Fused
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:

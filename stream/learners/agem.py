@@ -7,22 +7,34 @@ gradients are those of what all tasks share; each head learns from its own task 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 
 from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying
+from stream.learners.base import Tags
 from stream.learners.workload import Epoch
 from stream.models.losses import batch_loss
 
 
 @dataclass
 class Agem(Replaying):
-    """Train shared weights, never against the gradient of ``replayed`` stored examples."""
+    """Train one encoder, never against examples.
+
+    A step that would raise the loss of stored examples is turned aside.
+
+    Attributes:
+        replayed: stored examples whose gradient a step may not oppose.
+    """
 
     replayed: int = 32
+
+    tags: ClassVar[Tags] = replace(
+        Replaying.tags, paper="Chaudhry et al. 2019, arXiv 1812.00420", stores="examples, head"
+    )
 
     def trains_head(self, name: str, task: Task) -> bool:
         """Return true for the task's own head."""

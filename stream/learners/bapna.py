@@ -29,13 +29,24 @@ class _Behind(Bottleneck):
 
 @dataclass
 class Bapna(Learner):
-    """An adapter of ``size`` units with a LayerNorm behind every layer, and a head."""
+    """Train an adapter behind every layer.
+
+    An adapter is a bottleneck with a LayerNorm of its own; a head is trained with them.
+
+    Attributes:
+        size: units of a bottleneck.
+        init_std: the standard deviation of the first weights.
+    """
 
     lr: float = 4e-3
     size: int = setting(64, at_least(1, WIDEST))
     init_std: float = setting(1e-2, POSITIVE)
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="Bapna & Firat 2019, arXiv 1909.08478",
+        stores="adapters, head",
+        parameter_isolation=True,
+    )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook an adapter to the last module of every layer, whose output is the layer's."""

@@ -70,11 +70,14 @@ class Learner(Settings):
     ``model`` (encoder and heads), ``seed``, ``pad_id``, ``learned`` (the tasks so far, in order),
     ``active`` (the tasks whose modules the encoder reads now), ``buffer`` (stored examples; set
     one in `setup` and it is filled and restored), and the three dictionaries of tensors.
+
+    Attributes:
+        lr: the learning rate at its peak; that of the heads too, unless ``head_lr`` is set.
+        head_lr: the learning rate of the heads; null takes ``lr``.
     """
 
     lr: float = setting(5e-5, POSITIVE)
     head_lr: float | None = setting(None, POSITIVE)
-    """Learning rate of the heads; null takes ``lr``."""
 
     GROUP: ClassVar[str] = "learner"
     tags: ClassVar[Tags] = Tags()

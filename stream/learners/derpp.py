@@ -9,7 +9,8 @@ compared over the task's own classes. Earlier heads go on learning from the buff
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from stream.config.setting import NOT_NEGATIVE, setting
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying
+from stream.learners.base import Tags
 from stream.learners.workload import Epoch
 from stream.models.heads import Head, joined
 from stream.models.losses import batch_loss
@@ -26,10 +28,24 @@ from stream.seeding import numpy_generator
 
 @dataclass
 class Derpp(Replaying):
-    """Train shared weights, and hold stored examples to their labels and to earlier logits."""
+    """Train one encoder, replay examples, logits.
+
+    Stored examples are held to their labels, and to the logits that were stored with them.
+
+    Attributes:
+        alpha: the factor of the squared change of stored logits.
+        beta: the factor of the loss of stored labels.
+        replayed: stored examples read in each step, twice: once for logits, once for labels.
+    """
 
     alpha: float = setting(0.3, NOT_NEGATIVE)
     beta: float = setting(0.5, NOT_NEGATIVE)
+
+    tags: ClassVar[Tags] = replace(
+        Replaying.tags,
+        paper="Buzzega et al. 2020, arXiv 2004.07211",
+        stores="examples, logits, head",
+    )
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with two draws from the buffer behind it."""

@@ -1,30 +1,15 @@
 """A method as people see it before it is used: no torch, and nothing that JSON cannot hold."""
 
 import inspect
-from dataclasses import asdict, dataclass, fields
+import sys
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from stream.config.setting import Range, Settings, rules, types
+from stream.config.description import SettingDescription, described_settings, plain
+from stream.config.setting import Settings
 from stream.learners.tags import Tags
 
-
-@dataclass(frozen=True)
-class SettingDescription:
-    """One setting of a method.
-
-    Attributes:
-        name: its name on the command line is ``learner.NAME``.
-        type: its type as Python writes it, such as ``float | None``.
-        default: its default.
-        valid: its range or the valid names, in words; empty if every value of the type is valid.
-        meaning: what it does, in a sentence.
-    """
-
-    name: str
-    type: str
-    default: Any
-    valid: str
-    meaning: str
+__all__ = ["LearnerDescription", "SettingDescription", "describe"]
 
 
 @dataclass(frozen=True)
@@ -34,21 +19,28 @@ class LearnerDescription:
     Attributes:
         name: its name on the command line.
         module: where it is defined.
+        file: the file of the module.
         summary: the first sentence of its docstring.
+        background: what its module says: paper, equations, where it deviates from them.
         tags: what kind of method it is, with its paper and what it stores.
         settings: its settings, in order.
     """
 
     name: str
     module: str
+    file: str
     summary: str
+    background: str
     tags: Tags
     settings: tuple[SettingDescription, ...]
 
     @property
-    def perfect_memory(self) -> bool:
-        """Whether learning a task changes no byte of what serves an earlier one."""
-        return self.tags.parameter_isolation
+    def perfect_memory(self) -> bool | None:
+        """Whether learning a task changes no byte of what serves an earlier one.
+
+        None where there is nothing to forget, because all tasks are learned at once.
+        """
+        return None if self.tags.is_multitask else self.tags.parameter_isolation
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
@@ -57,28 +49,28 @@ class LearnerDescription:
 
 def describe(learner: type[Settings], name: str, tags: Tags) -> LearnerDescription:
     """Return the description of a method's class."""
-    hints, said = types(learner), rules(learner)
-    settings = tuple(
-        SettingDescription(
-            name=of_class.name,
-            type=_written(hints[of_class.name]),
-            default=of_class.default,
-            valid=_in_words(said[of_class.name].valid),
-            meaning="",
-        )
-        for of_class in fields(learner)
+    module = sys.modules.get(learner.__module__)
+    text = inspect.cleandoc(vars(learner).get("__doc__") or "")
+    return LearnerDescription(
+        name=name,
+        module=learner.__module__,
+        file=getattr(module, "__file__", None) or "",
+        summary=plain(" ".join(text.split("\n\n")[0].split())),
+        background=plain(inspect.cleandoc(getattr(module, "__doc__", None) or "")),
+        tags=tags,
+        settings=described_settings(learner),
     )
-    text = inspect.getdoc(learner) or ""
-    return LearnerDescription(name, learner.__module__, text.split("\n\n")[0], tags, settings)
 
 
-def _written(hint: Any) -> str:
-    """Return a type as Python writes it."""
-    return hint.__name__ if isinstance(hint, type) else str(hint)
+def described_learners() -> dict[str, LearnerDescription]:
+    """Return the description of every method, by name."""
+    from stream.learners import LEARNERS
+
+    return {name: describe(learner, name, learner.tags) for name, learner in LEARNERS.items()}
 
 
-def _in_words(valid: Range | tuple[str, ...] | None) -> str:
-    """Return what is valid, in words."""
-    if valid is None:
-        return ""
-    return str(valid) if isinstance(valid, Range) else ", ".join(map(str, valid))
+def broken_learners() -> dict[str, str]:
+    """Return the names that are taken by what is no method, and why it is none."""
+    from stream.learners import LEARNERS
+
+    return dict(LEARNERS.broken)

@@ -9,7 +9,8 @@ go through both halves; the embedding is among the gated.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -18,18 +19,33 @@ from stream.config.setting import NOT_NEGATIVE, Range, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners._shared.sparse import Sparse
+from stream.learners.base import Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.gates import Gates
 
 
 @dataclass
 class DiffPruning(Sparse):
-    """Learn a gated difference, then the ``fraction`` of it that is largest; and a head."""
+    """Train the few weights that open gates keep.
+
+    A gated difference is learned, then the ``fraction`` of it that is largest, with a head.
+
+    Attributes:
+        sparsity: the factor of the penalty: of the expected number of open gates.
+        gate_start: where the gates start: log alpha of their distribution; above 0 is open.
+        structured: also learn one gate for each matrix and vector.
+    """
 
     fraction: float = 0.005
     sparsity: float = setting(1.25e-7, NOT_NEGATIVE)
     gate_start: float = setting(5.0, Range(-100, 100))
     structured: bool = False
+
+    tags: ClassVar[Tags] = replace(
+        Sparse.tags,
+        paper="Guo et al. 2021, arXiv 2012.07463",
+        stores="sparse differences, head",
+    )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Give every entry a gate, and with ``structured`` every tensor."""

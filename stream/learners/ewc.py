@@ -26,14 +26,27 @@ from stream.seeding import numpy_generator
 
 @dataclass
 class Ewc(Penalized):
-    """Train shared weights, held near those that earlier tasks need."""
+    """Train one encoder, hold weights by Fisher.
+
+    What earlier tasks need, by Fisher information, is held near its value.
+
+    Attributes:
+        online: keep one anchor, and one sum of importances that fades (Schwarz et al. 2018).
+        decay: what is left of the sum of importances at each new task (gamma).
+        fisher_rows: examples of a task from which its importances are measured.
+    """
 
     strength: float = 100.0
     online: bool = False
     decay: float = setting(1.0, Range(0, 1), needs={"online": True})
     fisher_rows: int = setting(128, at_least(1))
 
-    tags: ClassVar[Tags] = replace(Penalized.tags, cuda_graph_safe=True)
+    tags: ClassVar[Tags] = replace(
+        Penalized.tags,
+        paper="Kirkpatrick et al. 2017, arXiv 1612.00796",
+        stores="head, sum of importances",
+        cuda_graph_safe=True,
+    )
 
     def begin_task(self, task: Task) -> None:
         """Anchor the penalty, once there is one."""

@@ -6,16 +6,19 @@ rate that suits adapters).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from stream.learners.base import Learner
+from stream.learners.base import Learner, Tags
 
 
 @dataclass
 class Finetune(Learner):
-    """Train the whole encoder on each task in turn."""
+    """Train one encoder on task after task."""
 
     lr: float = 5e-5
     head_lr: float | None = 2e-3
+
+    tags: ClassVar[Tags] = Tags(paper="the usual lower bound", stores="head")
 
     def trains(self, name: str) -> bool:
         """Return true: everything is trained."""

@@ -8,8 +8,13 @@ from stream.learners.base import Learner, Tags
 
 @dataclass
 class Frozen(Learner):
-    """Train the task's head only (linear probing)."""
+    """Train a head alone."""
 
     lr: float = 2e-2
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="the usual control",
+        stores="head",
+        parameter_isolation=True,
+        is_reference=True,
+    )

@@ -14,14 +14,20 @@ from stream.learners.base import Learner, Tags
 
 @dataclass
 class Independent(Learner):
-    """Train the whole encoder for each task apart, from the pretrained weights."""
+    """Train a whole encoder for each task."""
 
     lr: float = 5e-5
     head_lr: float | None = 2e-3
 
     # The paper counts N copies for N tasks, not 1 + N, since what is deployed no longer needs the
     # model that all of them started from.
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True, keeps_pretrained=False)
+    tags: ClassVar[Tags] = Tags(
+        paper="Houlsby et al. 2019, arXiv 1902.00751",
+        stores="the whole encoder, head",
+        parameter_isolation=True,
+        is_reference=True,
+        keeps_pretrained=False,
+    )
 
     def trains(self, name: str) -> bool:
         """Return true: everything is trained."""

@@ -29,13 +29,22 @@ from stream.seeding import numpy_generator
 
 @dataclass
 class Joint(Learner):
-    """Train the whole encoder on all tasks, or with ``prefix`` anew on all tasks so far."""
+    """Train one encoder on all tasks at once.
+
+    Attributes:
+        prefix: train anew on tasks 1 to k when task k is learned, instead of once on all tasks.
+    """
 
     lr: float = 5e-5
     head_lr: float | None = 2e-3
     prefix: bool = False
 
-    tags: ClassVar[Tags] = Tags(is_multitask=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="Liu et al. 2019, arXiv 1901.11504",
+        stores="head",
+        is_reference=True,
+        is_multitask=True,
+    )
 
     def trains(self, name: str) -> bool:
         """Return true: everything is trained."""

@@ -15,11 +15,18 @@ from stream.models.encoder import Encoder
 
 @dataclass
 class LayerNorm(Learner):
-    """Train every LayerNorm and a head; each task owns its copy."""
+    """Train every LayerNorm.
+
+    A head is trained with them; each task owns its copy.
+    """
 
     lr: float = 5e-3
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="Houlsby et al. 2019, arXiv 1902.00751",
+        stores="LayerNorms, head",
+        parameter_isolation=True,
+    )
 
     def trains(self, name: str) -> bool:
         """Return true for LayerNorms."""

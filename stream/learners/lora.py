@@ -16,13 +16,24 @@ from stream.models.modules.low_rank import LowRank, query_value_maps
 
 @dataclass
 class Lora(Learner):
-    """Train changes of rank ``rank`` of every query and value map, and a head."""
+    """Train low-rank changes of attention.
+
+    The changes are those of query and value maps; a head is trained with them.
+
+    Attributes:
+        rank: the rank of the change of a query or value map (r in the paper).
+        alpha: the change is scaled by ``alpha`` / ``rank``.
+    """
 
     lr: float = 4e-3
     rank: int = setting(8, at_least(1, WIDEST))
     alpha: float = setting(16.0, POSITIVE)
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="Hu et al. 2022, arXiv 2106.09685",
+        stores="low-rank pairs, head",
+        parameter_isolation=True,
+    )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook a low-rank map to every query and value map."""

@@ -7,19 +7,30 @@ learning-rate schedule and one optimizer go through both halves, so the second s
 moments of the first; both have as many epochs as another method has in all.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 
 from stream.learners._shared.sparse import Sparse
+from stream.learners.base import Tags
 
 
 @dataclass
 class LtSft(Sparse):
-    """Train the ``fraction`` of entries that full training moved most, anew; and a head."""
+    """Train the few weights that would move most.
+
+    They are those that full training moved most, and are learned anew, with a head.
+    """
 
     lr: float = 4e-4
     fraction: float = 0.08
+
+    tags: ClassVar[Tags] = replace(
+        Sparse.tags,
+        paper="Ansell et al. 2022, arXiv 2110.07560",
+        stores="sparse differences, head",
+    )
 
     def importance(self, name: str, change: torch.Tensor) -> torch.Tensor:
         """Return how far each entry moved."""

@@ -24,12 +24,24 @@ from stream.models.losses import batch_loss
 
 @dataclass
 class Lwf(Sequential):
-    """Train shared weights, with the model before the task as a teacher of old outputs."""
+    """Train one encoder, hold earlier outputs.
+
+    The teacher of earlier outputs is the model before the task.
+
+    Attributes:
+        strength: the factor of the loss that holds earlier outputs; 0 is plain fine-tuning.
+        temperature: softens the outputs that are compared; higher counts small probabilities more.
+    """
 
     strength: float = setting(3.0, NOT_NEGATIVE)
     temperature: float = setting(2.0, POSITIVE)
 
-    tags: ClassVar[Tags] = replace(Sequential.tags, cuda_graph_safe=True)
+    tags: ClassVar[Tags] = replace(
+        Sequential.tags,
+        paper="Li & Hoiem 2016, arXiv 1606.09282",
+        stores="head",
+        cuda_graph_safe=True,
+    )
 
     def begin_task(self, task: Task) -> None:
         """Keep the encoder as it is now."""

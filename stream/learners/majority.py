@@ -5,7 +5,8 @@ logarithms of the class frequencies, with one row added to each class (Laplace) 
 without rows stays finite; the order of the classes is that of their counts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,12 +14,16 @@ import torch
 from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners._shared.fitted import Fitted
-from stream.learners.base import Tensors
+from stream.learners.base import Tags, Tensors
 
 
 @dataclass
 class Majority(Fitted):
-    """Predict the most frequent class whatever the text; the encoder is not run."""
+    """Answer with the most frequent class."""
+
+    tags: ClassVar[Tags] = replace(
+        Fitted.tags, paper="Houlsby et al. 2019, arXiv 1902.00751", stores="class frequencies"
+    )
 
     def fitted(self, task: Task) -> Tensors:
         """Return the logits [K] of every text."""

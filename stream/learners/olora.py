@@ -10,12 +10,13 @@ values instead of squares; no dropout; each task has a head of its own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from stream.config.setting import NOT_NEGATIVE, POSITIVE, WIDEST, at_least, setting
 from stream.data.batches import Batch
-from stream.learners.base import Learner
+from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import Sources
 from stream.models.modules.low_rank import LowRank, LowRankByTask, query_value_maps
@@ -23,12 +24,25 @@ from stream.models.modules.low_rank import LowRank, LowRankByTask, query_value_m
 
 @dataclass
 class OLora(Learner):
-    """Train a pair of rank ``rank`` for every query and value map, and a head."""
+    """Add orthogonal low-rank changes.
+
+    Each task adds a pair to every query and value map, and a head; all pairs serve every task.
+
+    Attributes:
+        rank: the rank of a task's change of a query or value map.
+        alpha: a change is scaled by ``alpha`` / ``rank``.
+        orthogonality: the factor of the penalty on what a new change shares with earlier ones
+            (lambda 1).
+    """
 
     lr: float = 2e-3
     rank: int = setting(8, at_least(1, WIDEST))
     alpha: float = setting(16.0, POSITIVE)
     orthogonality: float = setting(0.5, NOT_NEGATIVE)
+
+    tags: ClassVar[Tags] = Tags(
+        paper="Wang et al. 2023, arXiv 2310.14152", stores="low-rank pairs, head"
+    )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook a pair per task to every query and value map."""

@@ -8,8 +8,9 @@ tasks would have had apart, in ``training.epochs`` epochs of equal length.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from stream.config.setting import WIDEST, at_least, setting
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
 from stream.errors import require
+from stream.learners.base import Tags
 from stream.learners.joint import Joint
 from stream.learners.workload import Epoch, Workload, planned_work
 from stream.models.encoder import Encoder
@@ -27,12 +29,24 @@ from stream.seeding import numpy_generator
 
 @dataclass
 class Pals(Joint):
-    """Train the encoder on all tasks at once, and attention of ``size`` units for each task."""
+    """Train on all tasks, attention for each.
+
+    The encoder is trained by all tasks at once, projected attention by each task alone.
+
+    Attributes:
+        size: units of a task's projected attention.
+        attention_heads: heads of a task's attention; they divide ``size``.
+        prefix: belongs to ``joint``.
+    """
 
     lr: float = 1e-4
     size: int = setting(204, at_least(1, WIDEST))
     attention_heads: int = setting(6, at_least(1, WIDEST))
     prefix: bool = setting(default=False, idle="with learner=pals: leave it out")
+
+    tags: ClassVar[Tags] = replace(
+        Joint.tags, paper="Stickland & Murray 2019, arXiv 1902.02671", stores="attention, head"
+    )
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError unless the attention heads divide the size."""

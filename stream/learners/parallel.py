@@ -18,14 +18,27 @@ from stream.models.modules.bottleneck import Architecture, insert_adapters
 
 @dataclass
 class Parallel(Learner):
-    """Adapters of ``size`` units beside every feed-forward sub-layer, and a head."""
+    """Train an adapter beside every feed-forward.
+
+    An adapter is a bottleneck; a head is trained with them.
+
+    Attributes:
+        size: units of a bottleneck.
+        scale: the factor of what a bottleneck adds (s in the paper).
+        init_std: the standard deviation of the first weights of the first map; the second starts at
+            0.
+    """
 
     lr: float = 2e-3
     size: int = setting(64, at_least(1, WIDEST))
     scale: float = setting(4.0, POSITIVE)
     init_std: float = setting(0.02, POSITIVE)
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="He et al. 2022, arXiv 2110.04366",
+        stores="adapters, head",
+        parameter_isolation=True,
+    )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Put an adapter beside every feed-forward sub-layer."""

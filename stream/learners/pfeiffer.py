@@ -19,13 +19,24 @@ from stream.models.modules.bottleneck import insert_adapters, reduced
 
 @dataclass
 class Pfeiffer(Learner):
-    """Adapters of D / ``reduction`` units after every feed-forward sub-layer, and a head."""
+    """Train an adapter per feed-forward layer.
+
+    An adapter is a bottleneck behind a sub-layer; a head is trained with them.
+
+    Attributes:
+        reduction: how many times narrower a bottleneck is than the encoder.
+        init_std: the standard deviation of the first weights.
+    """
 
     lr: float = 4e-3
     reduction: int = setting(16, at_least(1, WIDEST))
     init_std: float = setting(0.02, POSITIVE)
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="Pfeiffer et al. 2020, arXiv 2005.00052",
+        stores="adapters, head",
+        parameter_isolation=True,
+    )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Put an adapter into every feed-forward sub-layer."""

@@ -19,13 +19,24 @@ from stream.models.modules.columns import add_columns
 
 @dataclass
 class Progressive(Learner):
-    """Train a copy of all layers that reads every earlier copy, and a head."""
+    """Train a column that reads earlier columns.
+
+    A column is a copy of all layers. A head is trained with it.
+
+    Attributes:
+        size: units of the lateral connections to earlier columns.
+    """
 
     lr: float = 4e-4
     head_lr: float | None = 2e-3
     size: int = setting(64, at_least(1, WIDEST))
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True, reads_past_tasks=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="Rusu et al. 2016, arXiv 1606.04671",
+        stores="column of layers, head",
+        parameter_isolation=True,
+        reads_past_tasks=True,
+    )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Put a column of every task beside the layers."""

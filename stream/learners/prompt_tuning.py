@@ -19,12 +19,22 @@ from stream.models.modules.prompt import SoftPrompt
 
 @dataclass
 class PromptTuning(Learner):
-    """Train a prompt of ``length`` vectors and a head; each task owns its copy."""
+    """Train a soft prompt.
+
+    A head is trained with it; each task owns its copy.
+
+    Attributes:
+        length: vectors of the prompt, which stand beside the tokens of a text.
+    """
 
     lr: float = 1e-1
     length: int = setting(20, at_least(1, 4096))
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="Lester et al. 2021, arXiv 2104.08691",
+        stores="prompt, head",
+        parameter_isolation=True,
+    )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Insert the prompt into the encoder's input."""

@@ -28,11 +28,22 @@ SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
 
 @dataclass
 class Replay(Replaying):
-    """Train shared weights on new and stored examples together."""
+    """Train one encoder, replay stored examples.
+
+    Attributes:
+        sampling: how stored tasks are drawn: alike (``uniform``), by their training rows
+            (``proportional``), by the root of these (``sqrt``), or from proportional towards
+            uniform within a task (``annealed``).
+    """
 
     sampling: str = setting("uniform", SAMPLING)
 
-    tags: ClassVar[Tags] = replace(Replaying.tags, cuda_graph_safe=True)
+    tags: ClassVar[Tags] = replace(
+        Replaying.tags,
+        paper="Rolnick et al. 2019, arXiv 1811.11682",
+        stores="examples, head",
+        cuda_graph_safe=True,
+    )
 
     def begin_task(self, task: Task) -> None:
         """Note whose outputs stand where, once on the device."""

@@ -6,19 +6,30 @@ forgets and `adapter` does not, the isolation is what removes forgetting, not th
 2012.15504, compare both).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from stream.errors import require
 from stream.learners._shared.sequential import Sequential
+from stream.learners.base import Tags
 
 
 @dataclass
 class SharedAdapter(Sequential):
-    """Train the same adapters and LayerNorms on each task in turn, with one head per task."""
+    """Train one adapter set on task after task.
+
+    Attributes:
+        part: ``adapter`` alone; to train the whole encoder there is ``finetune``.
+        size: units of an adapter.
+    """
 
     lr: float = 1e-3
     head_lr: float | None = None
     part: str = "adapter"
+
+    tags: ClassVar[Tags] = replace(
+        Sequential.tags, paper="Madotto et al. 2021, arXiv 2012.15504", stores="head"
+    )
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError for part=encoder, which is `finetune`."""

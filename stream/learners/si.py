@@ -7,7 +7,7 @@ w below 0 counts as 0, since a negative Omega would reward moving away; g is tak
 gradients are clipped. Heads belong to one task each and are outside the penalty.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -16,15 +16,27 @@ from stream.config.setting import POSITIVE, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners._shared.sequential import Penalized
+from stream.learners.base import Tags
 
 
 @dataclass
 class Si(Penalized):
-    """Train shared weights, held near where earlier tasks left them by their importance."""
+    """Train one encoder, hold weights by path.
+
+    What lowered the loss of earlier tasks along its path is held near its value.
+
+    Attributes:
+        xi: keeps the importance of weights that hardly moved finite (the paper's damping).
+    """
 
     strength: float = 1000.0
     xi: float = setting(0.1, POSITIVE)
 
+    tags: ClassVar[Tags] = replace(
+        Penalized.tags,
+        paper="Zenke et al. 2017, arXiv 1703.04200",
+        stores="head, sum of importances",
+    )
     ANCHOR: ClassVar[str] = "start"  # where a path starts is where the penalty is anchored
 
     def begin_task(self, task: Task) -> None:

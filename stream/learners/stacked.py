@@ -6,10 +6,11 @@ adapter of its first task takes that place: it is learned with that task and fro
 task trains an adapter on top of it. MAD-X's invertible adapters are for other vocabularies.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from stream.learners._shared.composed import ComposedAdapters
+from stream.learners.base import Tags
 from stream.models.modules.active_tasks import Sources
 from stream.models.modules.composition import Composed
 from stream.models.modules.composition import Stacked as StackedAdapters
@@ -17,10 +18,18 @@ from stream.models.modules.composition import Stacked as StackedAdapters
 
 @dataclass
 class Stacked(ComposedAdapters):
-    """Train an adapter of D / ``reduction`` units on top of the first task's, and a head."""
+    """Train an adapter above the first task's.
+
+    A head is trained with it.
+    """
 
     lr: float = 4e-3
 
+    tags: ClassVar[Tags] = replace(
+        ComposedAdapters.tags,
+        paper="Pfeiffer et al. 2020, arXiv 2005.00052",
+        stores="adapter, head",
+    )
     COMPOSED: ClassVar[type[Composed]] = StackedAdapters
 
     def sources(self, task: str) -> Sources:

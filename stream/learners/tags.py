@@ -12,6 +12,7 @@ class Tags:
         stores: what is kept of each task, in a few words.
         parameter_isolation: learning a task changes no byte of what serves an earlier one.
         reads_past_tasks: what serves a task includes what earlier tasks left, so order matters.
+        is_reference: a bound or control that methods are compared with.
         is_multitask: reads all tasks' training rows at once: a reference, not continual learning.
         seeded: learning draws random numbers, so that another seed gives another result.
         uses_encoder: false where tasks are fitted without the encoder and without steps.
@@ -27,6 +28,7 @@ class Tags:
     stores: str = ""
     parameter_isolation: bool = False
     reads_past_tasks: bool = False
+    is_reference: bool = False
     is_multitask: bool = False
     seeded: bool = True
     uses_encoder: bool = True

@@ -7,8 +7,8 @@ them, as RoBERTa, do not). So tokens beyond ``backbone.max_length`` are cut as f
 Regression tasks take ridge regression. All by scikit-learn, on the CPU, and deterministic.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from stream.config.setting import POSITIVE, at_least, setting
 from stream.data.batches import Batch, evaluation_batches
 from stream.data.task import Task
 from stream.learners._shared.fitted import Fitted
-from stream.learners.base import Tensors
+from stream.learners.base import Tags, Tensors
 
 TOKEN_BITS = 24  # a term is one int64: token type, first token + 1 (0 where single), last token
 FIT_BATCH_TOKENS = 2**16
@@ -35,10 +35,17 @@ class Occurrences(NamedTuple):
 
 @dataclass
 class TfIdf(Fitted):
-    """Fit the ``terms`` most frequent word pieces and pairs with an L2 ``penalty`` (1 / C)."""
+    """Fit logistic regression on TF-IDF.
+
+    Attributes:
+        penalty: the strength of the L2 penalty (1 / C in scikit-learn).
+        terms: how many of the most frequent word pieces and pairs of them are used.
+    """
 
     penalty: float = setting(0.03, POSITIVE)
     terms: int = setting(50_000, at_least(1))
+
+    tags: ClassVar[Tags] = replace(Fitted.tags, paper="a usual baseline", stores="term weights")
 
     def fitted(self, task: Task) -> Tensors:
         """Return terms [F], idf [F], coefficients [F, K] and intercept [K]."""

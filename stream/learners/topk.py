@@ -19,13 +19,24 @@ from stream.models.encoder import Encoder
 
 @dataclass
 class TopK(Learner):
-    """Train the top ``layers`` layers and a head; each task owns its copy."""
+    """Train a copy of the top layers.
+
+    A head is trained with them; each task owns its copy.
+
+    Attributes:
+        layers: how many layers from the top are trained (k in the paper); at most all of the
+            encoder's.
+    """
 
     lr: float = 4e-4
     head_lr: float | None = 2e-3
     layers: int = setting(1, at_least(1))
 
-    tags: ClassVar[Tags] = Tags(parameter_isolation=True)
+    tags: ClassVar[Tags] = Tags(
+        paper="Houlsby et al. 2019, arXiv 1902.00751",
+        stores="top layers, head",
+        parameter_isolation=True,
+    )
 
     def trains(self, name: str) -> bool:
         """Return true for the top layers, and the pooler above them."""

@@ -18,7 +18,12 @@ from stream.models.modules.composition import Composed
 
 @dataclass
 class ComposedAdapters(Learner):
-    """Adapters of D / ``reduction`` units of every task, in every feed-forward sub-layer."""
+    """Adapters of every task, in every feed-forward sub-layer.
+
+    Attributes:
+        reduction: how many times narrower a bottleneck is than the encoder.
+        init_std: the standard deviation of the first weights.
+    """
 
     lr: float = 2e-3
     reduction: int = setting(16, at_least(1, WIDEST))

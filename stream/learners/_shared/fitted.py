@@ -23,7 +23,11 @@ class Fitted(Learner):
     head_lr: float | None = setting(None, POSITIVE, idle=NO_STEPS)
 
     tags: ClassVar[Tags] = Tags(
-        parameter_isolation=True, seeded=False, uses_encoder=False, learns_spans=False
+        parameter_isolation=True,
+        is_reference=True,
+        seeded=False,
+        uses_encoder=False,
+        learns_spans=False,
     )
 
     def fitted(self, task: Task) -> Tensors:

@@ -12,10 +12,13 @@ from stream.models.encoder import Encoder
 
 @dataclass
 class Replaying(Sequential):
-    """Train shared weights with ``replayed`` stored examples per step.
+    """Train shared weights with stored examples in every step.
 
-    ``budget`` is the number of examples stored per task, or ``all``. Stored examples are learned
-    again, so earlier heads go on learning too.
+    Stored examples are learned again, so earlier heads go on learning too.
+
+    Attributes:
+        budget: examples stored of each task.
+        replayed: stored examples read in each step.
     """
 
     budget: int | str = setting(50, at_least(1, others=("all",)))

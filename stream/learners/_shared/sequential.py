@@ -18,7 +18,13 @@ from stream.models.modules.bottleneck import Architecture, insert_adapters
 
 @dataclass
 class Sequential(Learner):
-    """Train shared weights on each task in turn."""
+    """Train shared weights on each task in turn.
+
+    Attributes:
+        part: what is trained: the whole ``encoder``, or one set of Houlsby adapters and the
+            LayerNorms (``adapter``).
+        size: units of an adapter.
+    """
 
     lr: float = 5e-5
     head_lr: float | None = 2e-3
@@ -38,7 +44,11 @@ class Sequential(Learner):
 
 @dataclass
 class Penalized(Sequential):
-    """Pay ``strength`` times a quadratic penalty for moving away from earlier tasks."""
+    """Pay a quadratic penalty for moving away from earlier tasks.
+
+    Attributes:
+        strength: the factor of the penalty (lambda or c in the papers); 0 is plain fine-tuning.
+    """
 
     strength: float = setting(1.0, NOT_NEGATIVE)
 

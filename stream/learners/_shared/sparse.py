@@ -22,7 +22,11 @@ CHOSEN = "chosen."
 
 @dataclass
 class Sparse(Learner):
-    """Change the ``fraction`` of the encoder's entries that `importance` ranks highest."""
+    """Change the ``fraction`` of the encoder's entries that `importance` ranks highest.
+
+    Attributes:
+        fraction: the fraction of the encoder's weights that a task may change.
+    """
 
     lr: float = 5e-5
     head_lr: float | None = 2e-3
