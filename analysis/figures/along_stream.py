@@ -13,7 +13,9 @@ from matplotlib.ticker import FuncFormatter
 from analysis.figures.style import (
     NothingToDrawError,
     heading,
+    in_lines,
     label_log_axis,
+    legend_height,
     legend_label,
     line_style,
     mark_style,
@@ -26,7 +28,7 @@ from analysis.runs.estimate import mean_and_half_width, over_seeds
 from analysis.runs.methods import Method, build_methods
 from stream.formatting import DASH, TIMES, count, percent
 from stream.metrics import forgetting_by_task
-from stream.report.plots import GREY, display_names, new_figure, plain, running_average
+from stream.report.canvas import GREY, display_names, new_figure, plain, running_average
 
 
 def forgetting(runs: Sequence[RecordedRun]) -> Figure:
@@ -39,7 +41,7 @@ def forgetting(runs: Sequence[RecordedRun]) -> Figure:
     names = display_names(runs[0].record)[:-1]
     if not names:
         raise NothingToDrawError("a stream of one task forgets nothing")
-    below = 0.08 * max(map(len, names)) + 0.22 * len(methods)
+    below = 0.08 * max(map(len, names)) + legend_height(methods)
     width = max(len(names) * min(0.1 * len(methods) + 0.25, 0.75) + 1.5, 8)
     title = f"best earlier score minus score at the end, {over_seeds(num_seeds(methods))}"
     figure = new_figure(width, 5 + below, heading(runs, title))
@@ -83,7 +85,7 @@ def growth(runs: Sequence[RecordedRun]) -> Figure:
     """Stored parameters of all methods over the stream, beside a fine-tuned copy for each task."""
     methods = build_methods(runs)
     names = display_names(runs[0].record)
-    height = 4.6 + 0.08 * max(map(len, names)) + 0.22 * len(methods)
+    height = 4.6 + 0.08 * max(map(len, names)) + legend_height(methods)
     title = "parameters that all tasks so far need, replayed examples not counted"
     figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
@@ -113,7 +115,7 @@ def average(runs: Sequence[RecordedRun]) -> Figure:
     """The average over the tasks learned so far, one line per method, with its interval."""
     names = display_names(runs[0].record)
     methods = build_methods(runs)
-    height = 5.2 + 0.08 * max(map(len, names)) + 0.25 * len(methods)
+    height = 5.2 + 0.08 * max(map(len, names)) + legend_height(methods)
     title = f"average so far, {over_seeds(num_seeds(methods))}"
     figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
@@ -145,4 +147,4 @@ def _average_label(method: Method, line: np.ndarray) -> str:
     note = f", {count(number, 'seed')}" if number > 1 else ""
     if not method.is_complete:
         note = f", partial: {count(len(measured), 'task')}"
-    return f"{plain(method.label, 80)}: {end} at the end{note}"
+    return in_lines(f"{plain(method.label, 160)}: {end} at the end{note}")

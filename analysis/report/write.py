@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from analysis.looks import look_of
 from analysis.report.charts import average_chart, matrix_charts
-from analysis.report.curves import loss_chart, probe_chart, scores_chart
-from analysis.report.drawings import COST, LOST, Image, images
+from analysis.report.curves import changes_chart, loss_chart, probe_chart, scores_chart
+from analysis.report.drawings import COST, LOST, MAP, Image, images
 from analysis.report.facts import data_facts, run_table, settings_table, shared_settings, versions
 from analysis.report.plot import Chart, require_plotly
 from analysis.report.rerun import commands
@@ -37,10 +37,14 @@ NO_LOSSES = "No learning curves: no run recorded its losses."
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: its heading, what is drawn in it, and a sentence on what is missing."""
+    """A part of the page: its heading, what is drawn in it, and a sentence on what is missing.
+
+    The picture that says most stands first (``lead``), then charts, then images.
+    """
 
     anchor: str
     heading: str
+    lead: Sequence[Image] = ()
     charts: Sequence[Chart] = ()
     images: Sequence[Image] = ()
     missing: str = ""
@@ -133,13 +137,14 @@ def _sections(methods: Sequence[Method], runs: Sequence[RecordedRun]) -> list[Se
     )
     stream = average_chart(methods), scores_chart(methods, record)
     within = [chart for chart in (losses, probe) if chart is not None]
-    lost, not_lost = images(LOST, runs)
+    (lead, no_lead), (lost, not_lost) = images(MAP, runs), images(LOST, runs)
+    curves = [changes_chart(methods, record)] if lead else []
     costs, no_costs = images(COST, runs)
     return [
-        Section("stream", "Over the stream", stream),
-        Section("forgetting", "What was lost", images=lost, missing=" ".join(not_lost)),
+        Section("stream", "Over the stream", charts=stream),
+        Section("forgetting", "What was lost", lead, curves, lost, " ".join([*no_lead, *not_lost])),
         Section("cost", "What it cost", images=costs, missing=" ".join(no_costs)),
-        Section("within", "Within tasks", within, missing=missing),
+        Section("within", "Within tasks", charts=within, missing=missing),
     ]
 
 

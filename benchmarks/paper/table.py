@@ -19,7 +19,7 @@ from benchmarks.paper.markdown import NOTE, spread, table
 from benchmarks.paper.plan import SIZES, TRIED_ON_CPU, TRIED_ON_MPNET, jobs
 from benchmarks.paper.published import GLUE, GLUE_CLASSES, LARGE, PAPER
 from benchmarks.paper.records import Records, identical_of, last_row
-from stream.report.plots import save
+from stream.report.canvas import save
 
 ORDER = (
     *("independent", "adapter256", "adapter64", "adapter8", "joint", "replay500", "replay50"),

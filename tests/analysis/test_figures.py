@@ -25,7 +25,7 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.methods import build_methods
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
-from stream.report.plots import new_figure
+from stream.report.canvas import new_figure
 from tests.analysis.made_runs import (
     MATRIX,
     METRICS,
