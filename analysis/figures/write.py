@@ -8,9 +8,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from analysis.figures.against_setting import against_setting
-from analysis.figures.along_stream import average, forgetting, growth
+from analysis.figures.along_stream import average, growth
 from analysis.figures.forgetting_curves import forgetting_curves
 from analysis.figures.forgetting_map import forgetting_map
+from analysis.figures.forgetting_marks import forgetting
 from analysis.figures.matrices import matrices
 from analysis.figures.orders import orders
 from analysis.figures.score_against import cost, parameters

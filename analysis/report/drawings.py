@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from analysis.figures.along_stream import forgetting, growth
+from analysis.figures.along_stream import growth
 from analysis.figures.forgetting_curves import forgetting_curves
 from analysis.figures.forgetting_map import forgetting_map
+from analysis.figures.forgetting_marks import forgetting
 from analysis.figures.score_against import cost, parameters
 from analysis.figures.style import NothingToDrawError
 from analysis.runs.collect import RecordedRun

@@ -11,7 +11,8 @@ from matplotlib.text import Text
 
 from analysis.__main__ import main
 from analysis.figures.against_setting import against_setting
-from analysis.figures.along_stream import average, forgetting, growth
+from analysis.figures.along_stream import average, growth
+from analysis.figures.forgetting_marks import forgetting
 from analysis.figures.matrices import matrices
 from analysis.figures.orders import order_scores, orders
 from analysis.figures.score_against import cost, parameters
