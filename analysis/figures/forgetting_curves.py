@@ -15,14 +15,9 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import over_seeds
 from analysis.runs.methods import Method, build_methods
 from stream.formatting import signed
+from stream.metrics.changes import change_since_learned, last_changes
 from stream.report.canvas import display_names, new_figure
-from stream.report.changes import (
-    CHANGE_LABEL,
-    change_since_learned,
-    draw_changes,
-    last_changes,
-    shades,
-)
+from stream.report.forgetting_curves import CHANGE_LABEL, draw_changes, shades
 
 WORST = 2  # tasks that a panel names
 LINE = 46  # characters of a panel's title
@@ -41,8 +36,8 @@ def forgetting_curves(runs: Sequence[RecordedRun]) -> Figure:
     titles = [_title(method, names) for method in methods]
     lines = max(title.count("\n") + 1 for title in titles)
     means = over_seeds(num_seeds(methods), "means").replace(", no interval", "")
-    title = f"forgetting curves, {means}; a curve a task, black: mean of the tasks learned before"
-    height = num_rows * (2.0 + 0.17 * lines) + 1.9
+    title = f"score minus the score right after learning, {means}; black: mean of earlier tasks"
+    height = max(num_rows * (2.0 + 0.17 * lines) + 1.9, 5.2)
     figure = new_figure(max(4.1 * num_columns + 0.6, 7), height, heading(runs, title))
     panels = list(figure.subplots(num_rows, num_columns, squeeze=False, sharey=True).flat)
     for axes, method, words in zip(panels, methods, titles, strict=False):

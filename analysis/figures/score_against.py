@@ -124,7 +124,7 @@ def _draw_front(axes: Axes, methods: Sequence[Method], read: Value) -> str:
     points = [(m.estimate(read).mean, m.estimate(score).mean) for m in methods if m.is_streamed]
     streamed = [method for method in methods if method.is_streamed]
     front = pareto_front(points)
-    steps = [points[n] for n in front if points[n][0] > 0]
+    steps = sorted({points[n] for n in front if points[n][0] > 0})
     if len(steps) > 1:
         style = {"drawstyle": "steps-post", "color": "black", "lw": 1, "ls": ":", "zorder": 1}
         axes.plot(*zip(*steps, strict=True), label=FRONT, **style)

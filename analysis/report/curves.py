@@ -15,10 +15,10 @@ from analysis.report.plot import require_plotly as graph_objects
 from analysis.runs.estimate import INTERVAL, mean_and_half_width
 from analysis.runs.methods import Method
 from stream.formatting import visible
+from stream.metrics.changes import change_since_learned
 from stream.record.run_record import ProbeRecord, RunRecord
 from stream.report.canvas import GREY
 from stream.report.chance import chance_scores
-from stream.report.changes import change_since_learned
 
 MOST_POINTS = 60  # of one learning curve; longer ones are averaged over neighbouring steps
 CYCLE = ("#440154", "#3B528B", "#21918C", "#5EC962", "#E69F00")  # viridis, the last darkened

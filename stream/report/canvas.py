@@ -3,6 +3,7 @@
 T is the number of tasks. Scores are fractions, shown as percent; undefined shows as a dash.
 """
 
+import math
 import textwrap
 from collections.abc import Sequence
 from io import BytesIO
@@ -36,6 +37,12 @@ def display_names(record: RunRecord) -> list[str]:
 def running_average(record: RunRecord) -> np.ndarray:
     """The T averages over tasks 1..k after learning task k; NaN where one score is missing."""
     return np.array([row[: k + 1].mean() for k, row in enumerate(record.scores)])
+
+
+def task_ticks(num_tasks: int) -> list[int]:
+    """What an axis of tasks learned shows: the first, the last, and some between."""
+    step = math.ceil(num_tasks / 30) * 5 if num_tasks > 10 else 1
+    return sorted({1, num_tasks, *range(step, num_tasks - step // 2, step)})
 
 
 def stream_name(record: RunRecord) -> str:

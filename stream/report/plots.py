@@ -28,9 +28,10 @@ from stream.report.canvas import (
     plain,
     running_average,
     save,
+    task_ticks,
 )
 from stream.report.chance import chance_scores
-from stream.report.changes import forgetting_curves
+from stream.report.forgetting_curves import forgetting_curves
 
 
 def column_names(record: RunRecord) -> list[str]:
@@ -117,8 +118,7 @@ def score_lines(record: RunRecord) -> Figure:
         _draw_task(axes, scores[task:, task], len(names), name)
         _draw_references(axes, untrained[task], chance[task])
         axes.tick_params(labelleft=column == 0, labelbottom=task + num_columns >= len(names))
-    step = math.ceil(len(names) / 30) * 5 if len(names) > 10 else 1
-    top.set_xticks(sorted({1, len(names), *range(step, len(names) - step // 2, step)}))
+    top.set_xticks(task_ticks(len(names)))
     lowest = float(np.nanmin(scores, initial=0.0)) - 0.05
     top.set(xlim=(0.5, len(names) + 0.5), ylim=(lowest, 1.05))
     shown = [score for score in (-1, -0.5, 0, 0.5, 1) if score >= lowest]

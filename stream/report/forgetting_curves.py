@@ -9,41 +9,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter
 
 from stream.formatting import MINUS, signed
+from stream.metrics.changes import change_since_learned, last_changes, mean_change
 from stream.record.run_record import RunRecord
-from stream.report.canvas import GREY, display_names, headline, new_figure
+from stream.report.canvas import GREY, display_names, headline, new_figure, task_ticks
 
-CHANGE_LABEL = "score minus score right after learning (percentage points)"
+CHANGE_LABEL = "change since learned (percentage points)"
 DASHES = ("-", "--", "-.", ":")  # tell neighbours in colour apart
-
-
-def change_since_learned(scores: np.ndarray) -> np.ndarray:
-    """Return R[i, j] - R[j, j] for i >= j, NaN above the diagonal, float64 [..., T, T].
-
-    >>> change_since_learned(np.array([[0.9, 0.5], [0.7, 0.6]])).round(12).tolist()
-    [[0.0, nan], [-0.2, 0.0]]
-    """
-    first = np.diagonal(scores, axis1=-2, axis2=-1)[..., None, :]
-    learned = np.tril(np.ones(scores.shape[-2:], dtype=bool))
-    return np.where(learned, scores - first, np.nan)
-
-
-def mean_change(changes: np.ndarray) -> np.ndarray:
-    """Return the mean over the tasks learned before, after each task, float64 [T].
-
-    After task k it is BWT over the first k tasks (Lopez-Paz and Ranzato 2017). NaN after the first
-    task, before which there is none, and where a change is unknown.
-    """
-    earlier = [changes[after, :after] for after in range(len(changes))]
-    return np.array([row.mean() if len(row) else np.nan for row in earlier])
-
-
-def last_changes(changes: np.ndarray) -> np.ndarray:
-    """Return each task's last known change, NaN of tasks not learned, float64 [T]."""
-    known = [column[~np.isnan(column)] for column in changes.T]
-    return np.array([column[-1] if len(column) else np.nan for column in known])
 
 
 def shades(num_tasks: int) -> list[str]:
@@ -73,7 +47,7 @@ def draw_changes(axes: Axes, changes: np.ndarray) -> list[Line2D]:
         )
         curves.append(curve)
     axes.plot(numbers, mean_change(changes), color="black", lw=2.6, label="mean of earlier tasks")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xticks(task_ticks(num_tasks))
     axes.set_xlim(0.5, num_tasks + 0.5)
     axes.update_datalim([(1, -0.01), (1, 0.01)])  # no magnified zero
     axes.yaxis.set_major_formatter(FuncFormatter(_tick))
@@ -94,8 +68,9 @@ def forgetting_curves(record: RunRecord) -> Figure:
     axes = figure.add_subplot()
     curves = draw_changes(axes, changes)
     axes.set(xlabel="number of tasks learned", ylabel=CHANGE_LABEL)
+    axes.set_title("score minus the score right after learning", loc="left", fontsize=10)
     notes = [
-        f"{signed(last)}  {name}" for last, name in zip(last_changes(changes), names, strict=True)
+        f"{name}  {signed(last)}" for last, name in zip(last_changes(changes), names, strict=True)
     ]
     handles, labels = axes.get_legend_handles_labels()
     title = "task, and its last change (points)"
