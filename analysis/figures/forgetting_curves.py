@@ -60,7 +60,7 @@ def _title(method: Method, names: Sequence[str]) -> str:
     """The method, and which tasks lost most."""
     last = last_changes(changes_of(method))
     worst = [task for task in np.argsort(last)[:WORST] if last[task] < 0]
-    notes = [f"{names[task]} {signed(last[task])}" for task in worst]
+    notes = [f"{names[task]} {signed(float(last[task]))}" for task in worst]
     notes = [f"most lost: {notes[0]}", *notes[1:]] if notes else ["no task is worse at the end"]
     texts = [legend_label(method), *notes]
     return "\n".join(line for text in texts for line in textwrap.wrap(text, LINE))

@@ -148,8 +148,9 @@ def _points(lost: float) -> str:
     return f"{points:.{0 if abs(points) >= 9.95 else 1}f}".replace("-", MINUS)
 
 
-def _ticks(norm: BoundaryNorm) -> np.ndarray:
-    return np.linspace(norm.boundaries[0], norm.boundaries[-1], 5).round(9)
+def _ticks(norm: BoundaryNorm) -> list[float]:
+    most = float(norm.vmax or 0.0)
+    return [part * most for part in (-1, -0.5, 0, 0.5, 1)]
 
 
 def _label(axes: Axes, names: Sequence[str], labels: Sequence[str]) -> None:

@@ -96,7 +96,8 @@ def _score_against(runs: Sequence[RecordedRun], panels: Sequence[Panel], what: s
     for axes, panel in zip(axes_list, panels, strict=True):
         missing = [m.label for m in methods if not _draw_method(axes, m, panel.read)]
         notes = [f"none or not recorded: {', '.join(missing)}"] * bool(missing)
-        notes += [_draw_front(axes, methods, panel.read)] * panel.has_front
+        if panel.has_front:
+            notes.append(_draw_front(axes, methods, panel.read))
         lines = [line for note in notes for line in textwrap.wrap(plain(note, 999), NOTE_LINE)]
         label_log_axis(axes.xaxis, "\n".join([panel.label, *lines]), panel.form())
         tidy(axes, "both")

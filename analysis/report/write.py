@@ -37,14 +37,10 @@ NO_LOSSES = "No learning curves: no run recorded its losses."
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: its heading, what is drawn in it, and a sentence on what is missing.
-
-    The picture that says most stands first (``lead``), then charts, then images.
-    """
+    """A part of the page: its heading, what is drawn in it, and a sentence on what is missing."""
 
     anchor: str
     heading: str
-    lead: Sequence[Image] = ()
     charts: Sequence[Chart] = ()
     images: Sequence[Image] = ()
     missing: str = ""
@@ -89,6 +85,7 @@ def render(runs: Sequence[RecordedRun], problems: Sequence[str] = ()) -> str:
         problems=[visible(line, 400) for line in problems],
         cautions=[visible(line, 400) for line in cautions(runs)],
         chips={method.index: _chip(method) for method in methods},
+        overview=_overview(runs),
         matrices=list(zip(methods, matrices, strict=True)),
         sections=sections,
         data=Markup(script_json({chart.name: chart.figure for chart in charts})),
@@ -128,6 +125,12 @@ def _asset(environment: Environment, name: str) -> Markup:
     return Markup(environment.loader.get_source(environment, name)[0])
 
 
+def _overview(runs: Sequence[RecordedRun]) -> Section:
+    """The picture that says most, next to the numbers."""
+    found, missing = images(MAP, runs)
+    return Section("overview", "Forgetting at a glance", images=found, missing=" ".join(missing))
+
+
 def _sections(methods: Sequence[Method], runs: Sequence[RecordedRun]) -> list[Section]:
     """What is drawn, by heading."""
     record = runs[0].record
@@ -137,12 +140,12 @@ def _sections(methods: Sequence[Method], runs: Sequence[RecordedRun]) -> list[Se
     )
     stream = average_chart(methods), scores_chart(methods, record)
     within = [chart for chart in (losses, probe) if chart is not None]
-    (lead, no_lead), (lost, not_lost) = images(MAP, runs), images(LOST, runs)
-    curves = [changes_chart(methods, record)] if lead else []
+    lost, not_lost = images(LOST, runs)
+    curves = [changes_chart(methods, record)] if lost else []
     costs, no_costs = images(COST, runs)
     return [
         Section("stream", "Over the stream", charts=stream),
-        Section("forgetting", "What was lost", lead, curves, lost, " ".join([*no_lead, *not_lost])),
+        Section("forgetting", "What was lost", curves, lost, " ".join(not_lost)),
         Section("cost", "What it cost", images=costs, missing=" ".join(no_costs)),
         Section("within", "Within tasks", charts=within, missing=missing),
     ]

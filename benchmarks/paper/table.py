@@ -26,7 +26,7 @@ ORDER = (
     *("frozen", "finetune", "shared_adapter", "lwf", "lora"),
 )
 DRAWN = [learner for learner in ORDER if learner not in ("adapter8", "adapter256")]
-FIGURES = ("average", "forgetting", "growth")
+FIGURES = ("average", "forgetting_map", "forgetting_curves", "forgetting", "parameters", "growth")
 NAMES = {
     "adapter8": "`adapter`, size 8",
     "adapter64": "`adapter`, size 64",

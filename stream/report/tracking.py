@@ -7,7 +7,7 @@ import logging
 import netrc
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -206,19 +206,13 @@ class WandbTracking:
         ]
         table = wandb.Table(columns=["after", "on", "score", "data"], data=cells)
         images = {f"figures/{path.stem}": wandb.Image(str(path)) for path in figures}
-        lost = wandb.Table(
-            columns=list(wandb_view.FORGETTING_COLUMNS), data=wandb_view.forgetting_rows(record)
-        )
-        columns = [
-            [row[on] for row in record.matrix[on:] if row[on] is not None]
-            for on in range(len(names))
-        ]
-        changes = wandb_view.change_lines(record)
+        rows: list[Any] = wandb_view.forgetting_rows(record)
+        lost = wandb.Table(columns=list(wandb_view.FORGETTING_COLUMNS), data=rows)
+        scores, changes = wandb_view.score_lines(record), wandb_view.change_lines(record)
+        what = f"score minus score right after learning ({source} data)"
         charts = {
-            "score of each task": _lines(names, columns, f"score of each task ({source} data)"),
-            "forgetting curves": _lines(
-                names, changes, f"score minus score right after learning ({source} data)"
-            ),
+            "score of each task": _lines(names, scores, f"score of each task ({source} data)"),
+            "forgetting curves": _lines(names, changes, what),
         }
         run.log({"matrix": table, "forgetting by task": lost, **charts, **images})
         run.summary.update(wandb_view.final_values(record))
@@ -248,7 +242,7 @@ class WandbTracking:
             LOG.warning("W&B is switched off for this run: %s", one_line(error))
 
 
-def _lines(names: list[str], columns: list[list[float]], title: str) -> Any:
+def _lines(names: Sequence[str], columns: Sequence[Sequence[float]], title: str) -> Any:
     """Return a chart of a line a task, from when it was learned on."""
     import wandb
 

@@ -9,8 +9,8 @@ Charts, by the first part of their keys:
   over up to `POINTS` equal stretches of each task, and the learning rate there;
 - ``probe/TASK`` over ``train/step``, with ``probe.every``: scores within tasks.
 
-At the end also the matrix and `forgetting_rows` as tables, the scores and `change_lines` as charts
-of lines, and the run's figures as images (``figures/NAME``). The table of forgetting has the
+At the end also the matrix and `forgetting_rows` as tables, `score_lines` and `change_lines` as
+charts of lines, and the run's figures as images (``figures/NAME``). The table of forgetting has the
 learner in each row, so that the tables of several runs make a map of learners and tasks.
 
 T tasks. Everything else that is known of a run is in its config (settings) and summary (results).
@@ -121,6 +121,12 @@ def forgetting_rows(record: RunRecord) -> list[list[Any]]:
         [record.learner, record.seed, n + 1, name, scores[n, n], last[n], drop, record.source]
         for n, (name, drop) in enumerate(zip(record.order, drops, strict=False))
     ]
+
+
+def score_lines(record: RunRecord) -> list[list[float]]:
+    """Return each task's scores from when it was learned on, fractions."""
+    columns = [record.scores[on:, on] for on in range(len(record.order))]
+    return [column[~np.isnan(column)].tolist() for column in columns]
 
 
 def change_lines(record: RunRecord) -> list[list[float]]:

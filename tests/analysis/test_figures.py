@@ -263,6 +263,7 @@ def test_the_front_is_drawn_and_named() -> None:
     assert stored.get_xlabel().endswith("Pareto front by the means: adapter")
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "joint, all tasks at once, not a stream: 90.0 %" in texts
+    assert not any("Pareto" in str(line.get_label()) for line in cost(runs).axes[0].lines)
 
 
 # --- against a choice
