@@ -18,7 +18,7 @@ from analysis.figures.style import NothingToDrawError, heading, legend_label, nu
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import over_seeds
 from analysis.runs.methods import Method, build_methods
-from stream.formatting import DASH, MINUS
+from stream.formatting import percent
 from stream.metrics import NotEvaluatedError, forgetting_by_task
 from stream.report.canvas import display_names, new_figure
 
@@ -26,7 +26,7 @@ NOTHING = 1e-9  # fractions: less is an error of rounding, and drawn as exactly 
 SHADES = 24  # on each side of zero
 FAINTEST = 0.12  # of the colour scale: what lost anything at all is seen not to be white
 LONGEST_LINE = 34  # characters of a method's name at the left
-CELL = 0.42, 0.3  # inches
+CELL = 0.44, 0.3  # inches
 HATCH = {"facecolor": "#EDEDED", "edgecolor": "#9A9A9A", "hatch": "////", "lw": 0}
 
 
@@ -127,7 +127,7 @@ def _draw_cells(
     for (row, column), value in np.ndenumerate(lost):
         shade = colours(norm(value)) if not np.isnan(value) else (1, 1, 1)
         colour = "white" if luminance(shade) < 0.3 else "black"
-        text = axes.text(first + column + 0.5, row + 0.5, _points(value), color=colour, size=8)
+        text = axes.text(first + column + 0.5, row + 0.5, _points(value), color=colour, size=7.5)
         text.set(ha="center", va="center")
     return mesh
 
@@ -139,13 +139,10 @@ def luminance(colour: Sequence[float]) -> float:
 
 
 def _points(lost: float) -> str:
-    """Percentage points, the tenths only of small ones; "0" for exactly nothing."""
-    if np.isnan(lost):
-        return DASH
+    """Percentage points; "0" for exactly nothing."""
     if abs(lost) <= NOTHING:
         return "0"
-    points = 100 * lost
-    return f"{points:.{0 if abs(points) >= 9.95 else 1}f}".replace("-", MINUS)
+    return percent(lost)
 
 
 def _ticks(norm: BoundaryNorm) -> list[float]:

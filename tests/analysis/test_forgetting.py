@@ -53,7 +53,7 @@ def test_the_heat_map_is_that_of_the_worked_example() -> None:
     np.testing.assert_allclose(lost, [[0.20, 0.05, 0.20, np.nan]], atol=1e-12)
     np.testing.assert_allclose(means, [[chaudhry(worked_example.R)]], atol=1e-12)
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts == ["20", "5.0", "20", DASH, "15"]
+    assert texts == ["20.0", "5.0", "20.0", DASH, "15.0"]
 
 
 @given(arrays(np.float64, (3, 4, 4), elements=st.floats(-1, 1)))
