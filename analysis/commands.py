@@ -76,8 +76,9 @@ def _add_figures(subparsers: Any) -> None:
     figures = subparsers.add_parser(
         "figures",
         help="figures of each run, and of several runs together",
-        description="Write PNG, SVG and PDF: for each run its matrix, scores and parameters, for "
-        "runs of one stream what they show together. Figures without anything to show are named.",
+        description="Write PNG, SVG and PDF: for each run its matrix, scores, forgetting and "
+        "parameters, for runs of one stream what they show together. Figures without anything to "
+        "show are named.",
         epilog=EPILOG,
     )
     figures.add_argument(
@@ -86,8 +87,8 @@ def _add_figures(subparsers: Any) -> None:
     figures.add_argument(
         "--only",
         metavar="NAME[,NAME]",
-        help="only these of: runs (those of each run), matrices, average, forgetting, growth, "
-        "cost, parameters, stability, tradeoff, orders",
+        help="only these of: runs (those of each run), matrices, average, forgetting_map, "
+        "forgetting_curves, forgetting, growth, cost, parameters, stability, tradeoff, orders",
     )
     figures.add_argument(
         "--x",

@@ -55,7 +55,7 @@ def remove_layer_ranges(arguments: argparse.Namespace) -> int:
     from analysis.figures.layer_ranges import layer_range_figure
     from analysis.outputs import check_folder, writing
     from stream.atomic_io import write_json
-    from stream.report.plots import save
+    from stream.report.canvas import save
     from stream.run.layer_ablation import layer_range_scores
     from stream.run.load import open_run
 

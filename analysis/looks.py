@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from stream.report.plots import BLUE, GREEN, GREY, ORANGE
+from stream.report.canvas import BLUE, GREEN, ORANGE
 
-# Okabe and Ito 2008, without the yellow that is hard to see on white.
-COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#000000", GREY)
+# Okabe and Ito 2008, with a dark red of Tol in place of the yellow that is hard to see on white.
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#661100")
 
 
 @dataclass(frozen=True)

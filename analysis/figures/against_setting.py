@@ -18,7 +18,7 @@ from analysis.figures.style import (
 )
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import mean_and_half_width, over_seeds
-from stream.report.plots import GREY, display_names, new_figure, plain
+from stream.report.canvas import GREY, display_names, new_figure, plain
 
 
 def against_setting(runs: Sequence[RecordedRun], setting: str) -> tuple[Figure, list[str]]:

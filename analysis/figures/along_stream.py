@@ -1,4 +1,4 @@
-"""Figures of methods along one stream: what was reached, lost and stored.
+"""Figures of methods along one stream: what was reached and stored.
 
 T is the number of tasks.
 """
@@ -6,17 +6,16 @@ T is the number of tasks.
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from analysis.figures.style import (
-    NothingToDrawError,
     heading,
+    in_lines,
     label_log_axis,
+    legend_height,
     legend_label,
     line_style,
-    mark_style,
     num_seeds,
     show_percent,
     tidy,
@@ -25,65 +24,14 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import mean_and_half_width, over_seeds
 from analysis.runs.methods import Method, build_methods
 from stream.formatting import DASH, TIMES, count, percent
-from stream.metrics import forgetting_by_task
-from stream.report.plots import GREY, display_names, new_figure, plain, running_average
-
-
-def forgetting(runs: Sequence[RecordedRun]) -> Figure:
-    """What each task lost since its best score (Chaudhry et al. 2018, eq. 3), methods side by side.
-
-    The last task is learned last and can have lost nothing: it is left out. A partial run shows
-    the tasks that it has learned.
-    """
-    methods = build_methods(runs)
-    names = display_names(runs[0].record)[:-1]
-    if not names:
-        raise NothingToDrawError("a stream of one task forgets nothing")
-    below = 0.08 * max(map(len, names)) + 0.22 * len(methods)
-    width = max(len(names) * min(0.1 * len(methods) + 0.25, 0.75) + 1.5, 8)
-    title = f"best earlier score minus score at the end, {over_seeds(num_seeds(methods))}"
-    figure = new_figure(width, 5 + below, heading(runs, title))
-    axes = figure.add_subplot()
-    axes.axhline(0, color=GREY, lw=1)
-    offsets = np.linspace(-0.36, 0.36, len(methods)) if len(methods) > 1 else np.zeros(1)
-    for method, offset in zip(methods, offsets, strict=True):
-        _draw_forgetting(axes, method, offset)
-    for edge in np.arange(1, len(names)) - 0.5:
-        axes.axvline(edge, color=GREY, lw=0.5, alpha=0.4)
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8.5)
-    axes.set(xlim=(-0.5, len(names) - 0.5), xlabel="task, in the order of the stream")
-    axes.set_ylabel("forgetting (percentage points)")
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, -0.01), max(high, 0.01))  # no magnified zero
-    show_percent(axes)
-    tidy(axes)
-    figure.legend(loc="outside lower left", frameon=False, alignment="left")
-    return figure
-
-
-def _draw_forgetting(axes: Axes, method: Method, offset: float) -> None:
-    """Draw a method's marks beside those of the others.
-
-    Args:
-        axes: where to draw; a task is one wide.
-        method: what to draw.
-        offset: of the marks from the middle of their task.
-    """
-    lost = np.array([forgetting_by_task(matrix) for matrix in method.matrices])
-    mean, half_width = mean_and_half_width(lost)
-    where, style = np.arange(len(mean)) + offset, mark_style(method.index)
-    axes.vlines(where, 0, mean, color=style["color"], lw=2, alpha=0.5)
-    error = half_width if len(method.counted) > 1 else None
-    whole = percent(float(mean.mean()) if len(mean) else None)
-    label = f"{legend_label(method)}: {whole} points on average"
-    axes.errorbar(where, mean, error, label=label, ms=4.5, lw=1, **style)
+from stream.report.canvas import display_names, new_figure, plain, running_average
 
 
 def growth(runs: Sequence[RecordedRun]) -> Figure:
     """Stored parameters of all methods over the stream, beside a fine-tuned copy for each task."""
     methods = build_methods(runs)
     names = display_names(runs[0].record)
-    height = 4.6 + 0.08 * max(map(len, names)) + 0.22 * len(methods)
+    height = 4.6 + 0.08 * max(map(len, names)) + legend_height(methods)
     title = "parameters that all tasks so far need, replayed examples not counted"
     figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
@@ -113,7 +61,7 @@ def average(runs: Sequence[RecordedRun]) -> Figure:
     """The average over the tasks learned so far, one line per method, with its interval."""
     names = display_names(runs[0].record)
     methods = build_methods(runs)
-    height = 5.2 + 0.08 * max(map(len, names)) + 0.25 * len(methods)
+    height = 5.2 + 0.08 * max(map(len, names)) + legend_height(methods)
     title = f"average so far, {over_seeds(num_seeds(methods))}"
     figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
@@ -145,4 +93,4 @@ def _average_label(method: Method, line: np.ndarray) -> str:
     note = f", {count(number, 'seed')}" if number > 1 else ""
     if not method.is_complete:
         note = f", partial: {count(len(measured), 'task')}"
-    return f"{plain(method.label, 80)}: {end} at the end{note}"
+    return in_lines(f"{plain(method.label, 160)}: {end} at the end{note}")

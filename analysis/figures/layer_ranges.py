@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from stream.formatting import percent
 from stream.record.run_record import RunRecord
-from stream.report.plots import new_figure, plain, stream_name
+from stream.report.canvas import new_figure, plain, stream_name
 
 if TYPE_CHECKING:
     from stream.run.layer_ablation import LayerRangeScores

@@ -12,7 +12,8 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.methods import build_methods, method_labels
 from analysis.runs.values import metric
 from stream.formatting import percent
-from stream.report.plots import add_colour_bar, display_names, draw_matrix, new_figure, plain
+from stream.report.canvas import display_names, new_figure, plain
+from stream.report.plots import add_colour_bar, draw_matrix
 
 MAX_PANELS = 9  # heat maps of single runs in one figure
 

@@ -15,7 +15,7 @@ from analysis.runs.estimate import Estimate
 from analysis.runs.methods import group
 from analysis.runs.values import setting
 from stream.formatting import percent
-from stream.report.plots import new_figure, plain
+from stream.report.canvas import new_figure, plain
 
 
 def orders(runs: Sequence[RecordedRun]) -> Figure:

@@ -1,5 +1,6 @@
 """Average scores at the end against what they take: time, operations, parameters."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from analysis.figures.style import (
     complete_methods,
     heading,
     label_log_axis,
+    legend_height,
     legend_label,
     mark_style,
     num_seeds,
@@ -20,6 +22,7 @@ from analysis.figures.style import (
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import over_seeds
 from analysis.runs.methods import Method
+from analysis.runs.pareto import pareto_front
 from analysis.runs.values import (
     Value,
     metric,
@@ -29,8 +32,10 @@ from analysis.runs.values import (
     trained_parameters,
 )
 from stream.formatting import TIMES, percent
-from stream.report.plots import new_figure, plain
+from stream.report.canvas import new_figure, plain
 
+FRONT = "Pareto front: no other learner of a stream scores as high with as few"
+NOTE_LINE = 62  # characters below a panel
 Form = Callable[[], Formatter]
 
 
@@ -41,17 +46,21 @@ class Panel:
     read: Value
     label: str
     form: Form
+    has_front: bool = False
 
 
 def _times(value: float, _: object) -> str:
     return f"{value:g}{TIMES}"
 
 
-TRAINED = Panel(trained_parameters, "parameters trained for a task (mean)", EngFormatter)
+TRAINED = Panel(
+    trained_parameters, "parameters trained for a task (mean)", EngFormatter, has_front=True
+)
 STORED = Panel(
     total_multiple,
     f"stored for all tasks ({TIMES} the encoder)",
     lambda: FuncFormatter(_times),
+    has_front=True,
 )
 
 
@@ -81,13 +90,16 @@ def _score_against(runs: Sequence[RecordedRun], panels: Sequence[Panel], what: s
     """
     methods = complete_methods(runs)
     title = f"{what}, {over_seeds(num_seeds(methods))}"
-    height = 5.4 + 0.22 * len(methods)
+    height = 5.4 + legend_height(methods)
     figure = new_figure(5.2 * len(panels) + 2.5, height, heading(runs, title))
     axes_list = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, panel in zip(axes_list, panels, strict=True):
         missing = [m.label for m in methods if not _draw_method(axes, m, panel.read)]
-        note = f"\nnone or not recorded: {plain(', '.join(missing), 60)}" if missing else ""
-        label_log_axis(axes.xaxis, panel.label + note, panel.form())
+        notes = [f"none or not recorded: {', '.join(missing)}"] * bool(missing)
+        if panel.has_front:
+            notes.append(_draw_front(axes, methods, panel.read))
+        lines = [line for note in notes for line in textwrap.wrap(plain(note, 999), NOTE_LINE)]
+        label_log_axis(axes.xaxis, "\n".join([panel.label, *lines]), panel.form())
         tidy(axes, "both")
     axes_list[0].set_ylabel("average score at the end (%)")
     show_percent(axes_list[0])
@@ -96,6 +108,29 @@ def _score_against(runs: Sequence[RecordedRun], panels: Sequence[Panel], what: s
     handles, labels = list(by_label.values()), list(by_label)
     figure.legend(handles, labels, loc="outside lower left", frameon=False, alignment="left")
     return figure
+
+
+def _draw_front(axes: Axes, methods: Sequence[Method], read: Value) -> str:
+    """Draw the steps of the Pareto front of what sees one task after another.
+
+    Args:
+        axes: where to draw.
+        methods: those of the figure.
+        read: the measure.
+
+    Returns:
+        The front in words. A method that takes nothing is on no logarithmic axis, but named.
+    """
+    score = metric("average_score")
+    points = [(m.estimate(read).mean, m.estimate(score).mean) for m in methods if m.is_streamed]
+    streamed = [method for method in methods if method.is_streamed]
+    front = pareto_front(points)
+    steps = sorted({points[n] for n in front if points[n][0] > 0})
+    if len(steps) > 1:
+        style = {"drawstyle": "steps-post", "color": "black", "lw": 1, "ls": ":", "zorder": 1}
+        axes.plot(*zip(*steps, strict=True), label=FRONT, **style)
+    names = "; ".join(streamed[n].label for n in front)
+    return f"Pareto front by the means: {names or 'no method'}"
 
 
 def _draw_method(axes: Axes, method: Method, read: Value) -> bool:
@@ -113,7 +148,8 @@ def _draw_method(axes: Axes, method: Method, read: Value) -> bool:
     if spent.n < len(method.counted) or not score.n or spent.mean <= 0:
         return False
     error = score.half_width if score.n > 1 else None
-    label = f"{legend_label(method)}: {percent(score.mean)} %"
+    at_once = "" if method.is_streamed else ", all tasks at once, not a stream"
+    label = f"{legend_label(method)}{at_once}: {percent(score.mean)} %"
     style = mark_style(method.index)
     axes.errorbar(spent.mean, score.mean, error, ms=7, lw=1, label=label, **style)
     return True

@@ -13,7 +13,7 @@ from analysis.runs.methods import build_methods
 from stream.formatting import count, percent
 from stream.metrics import minimum_score
 from stream.record.run_record import ProbeRecord
-from stream.report.plots import BLUE, GREY, new_figure
+from stream.report.canvas import BLUE, GREY, new_figure
 
 
 def stability(runs: Sequence[RecordedRun]) -> Figure:

@@ -1,5 +1,6 @@
 """What all figures of several runs share: keywords of lines and marks, headings, axes."""
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,7 +13,9 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.methods import Method, build_methods
 from stream.errors import UserError
 from stream.formatting import MINUS, count
-from stream.report.plots import plain, stream_name
+from stream.report.canvas import plain, stream_name
+
+LEGEND_LINE = 90  # characters
 
 
 class NothingToDrawError(UserError):
@@ -58,7 +61,17 @@ def heading(runs: Sequence[RecordedRun], what: str = "") -> str:
 def legend_label(method: Method) -> str:
     """The method's name for a legend; of a partial run how many tasks it has learned."""
     note = "" if method.is_complete else f", partial: {count(method.num_learned, 'task')}"
-    return plain(method.label, 80) + note
+    return in_lines(plain(method.label, 160) + note)
+
+
+def in_lines(label: str) -> str:
+    """A label of a legend, in as many lines as it takes."""
+    return textwrap.fill(label, LEGEND_LINE)
+
+
+def legend_height(methods: Iterable[Method]) -> float:
+    """Inches that a list of methods takes."""
+    return 0.22 * sum(1 + legend_label(method).count("\n") for method in methods)
 
 
 def tidy(axes: Axes, axis: str = "y") -> None:

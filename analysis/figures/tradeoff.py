@@ -23,7 +23,7 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import over_seeds
 from analysis.runs.methods import Method
 from analysis.runs.values import trained_parameters
-from stream.report.plots import GREY, new_figure, plain
+from stream.report.canvas import GREY, new_figure, plain
 
 PERCENTILES = (20, 50, 80)
 BASELINE = "independent"  # full fine-tuning of a copy per task, the paper's baseline

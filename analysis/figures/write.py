@@ -8,7 +8,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from analysis.figures.against_setting import against_setting
-from analysis.figures.along_stream import average, forgetting, growth
+from analysis.figures.along_stream import average, growth
+from analysis.figures.forgetting_curves import forgetting_curves
+from analysis.figures.forgetting_map import forgetting_map
+from analysis.figures.forgetting_marks import forgetting
 from analysis.figures.matrices import matrices
 from analysis.figures.orders import orders
 from analysis.figures.score_against import cost, parameters
@@ -20,7 +23,8 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import largest_comparable
 from analysis.runs.methods import method_labels
 from stream.errors import choose
-from stream.report.plots import FIGURES, save
+from stream.report.canvas import save
+from stream.report.plots import FIGURES
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -88,7 +92,7 @@ def write_figures(
 
 
 def write_run_figures(runs: Sequence[RecordedRun], folder: Path) -> list[Path]:
-    """Write each run's three figures as METHOD_seedN_FIGURE.FORMAT; return the paths."""
+    """Write each run's figures as METHOD_seedN_FIGURE.FORMAT; return the paths."""
     written: list[Path] = []
     taken: set[str] = set()
     for label, run in zip(method_labels(runs), runs, strict=True):
@@ -105,6 +109,8 @@ def write_run_figures(runs: Sequence[RecordedRun], folder: Path) -> list[Path]:
 TOGETHER: dict[str, Callable[[Sequence[RecordedRun]], Figure]] = {
     "matrices": matrices,
     "average": average,
+    "forgetting_map": forgetting_map,
+    "forgetting_curves": forgetting_curves,
     "forgetting": forgetting,
     "growth": growth,
     "cost": cost,

@@ -14,7 +14,7 @@ from analysis.report.text import chart_text
 from analysis.runs.estimate import INTERVAL, mean_and_half_width
 from analysis.runs.methods import Method
 from stream.record.run_record import RunRecord
-from stream.report.plots import ORANGE, running_average
+from stream.report.canvas import ORANGE, running_average
 
 TASKS_LEARNED = "tasks learned"
 MOST_BANDS = 8  # methods; bands of more hide each other

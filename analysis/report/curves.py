@@ -3,6 +3,7 @@
 T is the number of tasks.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +11,14 @@ import numpy as np
 
 from analysis.report.charts import TASKS_LEARNED, task_axis, task_names
 from analysis.report.plot import Chart, figure, layout, line, numbers
-from analysis.report.text import chart_text
+from analysis.report.plot import require_plotly as graph_objects
 from analysis.runs.estimate import INTERVAL, mean_and_half_width
 from analysis.runs.methods import Method
 from stream.formatting import visible
+from stream.metrics.changes import change_since_learned
 from stream.record.run_record import ProbeRecord, RunRecord
+from stream.report.canvas import GREY
+from stream.report.chance import chance_scores
 
 MOST_POINTS = 60  # of one learning curve; longer ones are averaged over neighbouring steps
 CYCLE = ("#440154", "#3B528B", "#21918C", "#5EC962", "#E69F00")  # viridis, the last darkened
@@ -23,14 +27,49 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-down", "triangle-up")
 
 def scores_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
     """Score of each task over the stream: one task of all methods, or one method's tasks."""
+    data = _curves(methods, record, [method.matrices for method in methods], ".1f")
+    chance = chance_scores(record)
+    levels = {task: level for task, level in enumerate(chance) if not math.isnan(level)}
+    data += [_chance_line(task, len(chance), level) for task, level in levels.items()]
+    note = f"From right after it was learned; means over seeds, after ± half of the {INTERVAL}. "
+    note += "Dashed grey: guessing among the labels, where that is defined. " * bool(levels)
+    note += "Point at a line for its name."
+    axes = layout(TASKS_LEARNED, "score (%)", xaxis=task_axis(methods[0].matrix))
+    title = "Score of each task over the stream"
+    return Chart("scores", title, note, figure(data, axes), _choices(methods, record))
+
+
+def changes_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
+    """Forgetting curves: one method's tasks, or one task of all methods."""
+    changes = [change_since_learned(method.matrices) for method in methods]
+    data = _curves(methods, record, changes, "+.1f")
+    note = "Score minus the score right after learning; below 0 is forgotten. Means over seeds, "
+    note += f"after ± half of the {INTERVAL}. Point at a line for its name."
+    label = "change since learned (points)"
+    axes = layout(TASKS_LEARNED, label, xaxis=task_axis(methods[0].matrix))
+    choices = _choices(methods, record)
+    return Chart("changes", "Forgetting curves", note, figure(data, axes), choices)
+
+
+def _curves(
+    methods: Sequence[Method], record: RunRecord, values: Sequence[np.ndarray], form: str
+) -> list[Any]:
+    """Each task's column from its own row on, once for each view that the selector offers.
+
+    Args:
+        methods: those of the chart.
+        record: a run of the stream.
+        values: of each method, fractions, float64 [n, T, T].
+        form: how the page writes a value.
+    """
     names = task_names(record, 40)
     steps = range(1, len(names) + 1)
     data = []
-    for method in methods:
-        _, half_widths = mean_and_half_width(method.matrices)
+    for method, scores in zip(methods, values, strict=True):
+        mean, half_widths = mean_and_half_width(scores)
         for task in range(len(names)):
-            x, y = steps[task:], numbers(method.matrix[task:, task], 100)
-            hover = "%{fullData.name}<br>after %{x} tasks: %{y:.1f}"
+            x, y = steps[task:], numbers(mean[task:, task], 100)
+            hover = f"%{{fullData.name}}<br>after %{{x}} tasks: %{{y:{form}}}"
             several = " ± %{customdata:.1f}" if len(method.counted) > 1 else ""
             changes: dict[str, Any] = {
                 "customdata": numbers(half_widths[task:, task], 100),
@@ -38,26 +77,42 @@ def scores_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
             }
             shown = {"meta": {"method": method.index, "view": f"task-{task}"}}
             data.append(line(method, x, y, **changes, **shown))
-            colour = CYCLE[task % len(CYCLE)]
-            shown = {
-                "meta": {"method": method.index, "view": f"method-{method.index}"},
-                "name": names[task],
-                "line": {"color": colour, "width": 1.5},
-                "marker": {
-                    "color": colour,
-                    "symbol": SYMBOLS[task // len(CYCLE) % len(SYMBOLS)],
-                    "size": 5,
-                },
-            }
-            data.append(line(method, x, y, **changes, **shown))
-    choices = [
+            data.append(line(method, x, y, **changes, **_look_of_task(method, task, names[task])))
+    return data
+
+
+def _look_of_task(method: Method, task: int, name: str) -> dict[str, Any]:
+    """How a task's line looks where all are of one method."""
+    colour = CYCLE[task % len(CYCLE)]
+    symbol = SYMBOLS[task // len(CYCLE) % len(SYMBOLS)]
+    return {
+        "meta": {"method": method.index, "view": f"method-{method.index}"},
+        "name": name,
+        "line": {"color": colour, "width": 1.5},
+        "marker": {"color": colour, "symbol": symbol, "size": 5},
+    }
+
+
+def _chance_line(task: int, num_tasks: int, level: float) -> Any:
+    """What guessing scores on a task, where all methods are shown on it."""
+    return graph_objects().Scatter(
+        x=[0.5, num_tasks + 0.5],
+        y=numbers([level, level], 100),
+        mode="lines",
+        line={"color": GREY, "dash": "dash", "width": 1},
+        name="guessing",
+        hovertemplate="guessing among the labels: %{y:.1f}<extra></extra>",
+        meta={"view": f"task-{task}"},
+    )
+
+
+def _choices(
+    methods: Sequence[Method], record: RunRecord
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    return [
         ("one task, all methods", _task_choices(record)),
         ("one method, all tasks", [(f"method-{m.index}", m.label) for m in methods]),
     ]
-    note = f"From right after it was learned; means over seeds, after ± half of the {INTERVAL}. "
-    note += "Point at a line for its name."
-    axes = layout(TASKS_LEARNED, "score (%)", xaxis=task_axis(methods[0].matrix))
-    return Chart("scores", "Score of each task over the stream", note, figure(data, axes), choices)
 
 
 def _task_choices(record: RunRecord) -> list[tuple[str, str]]:
@@ -102,7 +157,7 @@ def probe_chart(methods: Sequence[Method], record: RunRecord) -> Chart | None:
         probes = [(run.record.probe, run.record) for run in method.counted]
         curves = [_probe_curves(probe, own) for probe, own in probes if probe is not None]
         if not curves:
-            without.append(chart_text(method.label, 60))
+            without.append(visible(method.label, 160))
         for task in sorted(set().union(*curves)):
             own = [curve[task] for curve in curves if task in curve]
             same = [y for x, y in own if x == own[0][0]]  # of the same steps as the first seed's

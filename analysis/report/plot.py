@@ -74,7 +74,7 @@ def line(
         "mode": "lines+markers",
         "line": {"color": look.colour, "dash": look.dashes.plotly, "width": 2},
         "marker": {"color": look.colour, "symbol": look.marker.plotly, "size": 6},
-        "name": chart_text(method.label, 60),
+        "name": chart_text(method.label, 160),
         "meta": {"method": method.index},
         "hovertemplate": "%{fullData.name}<br>%{x}: %{y:.1f}<extra></extra>",
     }

@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from analysis.looks import look_of
 from analysis.report.charts import average_chart, matrix_charts
-from analysis.report.curves import loss_chart, probe_chart, scores_chart
-from analysis.report.drawings import COST, LOST, Image, images
+from analysis.report.curves import changes_chart, loss_chart, probe_chart, scores_chart
+from analysis.report.drawings import COST, LOST, MAP, Image, images
 from analysis.report.facts import data_facts, run_table, settings_table, shared_settings, versions
 from analysis.report.plot import Chart, require_plotly
 from analysis.report.rerun import commands
@@ -85,6 +85,7 @@ def render(runs: Sequence[RecordedRun], problems: Sequence[str] = ()) -> str:
         problems=[visible(line, 400) for line in problems],
         cautions=[visible(line, 400) for line in cautions(runs)],
         chips={method.index: _chip(method) for method in methods},
+        overview=_overview(runs),
         matrices=list(zip(methods, matrices, strict=True)),
         sections=sections,
         data=Markup(script_json({chart.name: chart.figure for chart in charts})),
@@ -124,6 +125,12 @@ def _asset(environment: Environment, name: str) -> Markup:
     return Markup(environment.loader.get_source(environment, name)[0])
 
 
+def _overview(runs: Sequence[RecordedRun]) -> Section:
+    """The picture that says most, next to the numbers."""
+    found, missing = images(MAP, runs)
+    return Section("overview", "Forgetting at a glance", images=found, missing=" ".join(missing))
+
+
 def _sections(methods: Sequence[Method], runs: Sequence[RecordedRun]) -> list[Section]:
     """What is drawn, by heading."""
     record = runs[0].record
@@ -134,12 +141,13 @@ def _sections(methods: Sequence[Method], runs: Sequence[RecordedRun]) -> list[Se
     stream = average_chart(methods), scores_chart(methods, record)
     within = [chart for chart in (losses, probe) if chart is not None]
     lost, not_lost = images(LOST, runs)
+    curves = [changes_chart(methods, record)] if lost else []
     costs, no_costs = images(COST, runs)
     return [
-        Section("stream", "Over the stream", stream),
-        Section("forgetting", "What was lost", images=lost, missing=" ".join(not_lost)),
+        Section("stream", "Over the stream", charts=stream),
+        Section("forgetting", "What was lost", curves, lost, " ".join(not_lost)),
         Section("cost", "What it cost", images=costs, missing=" ".join(no_costs)),
-        Section("within", "Within tasks", within, missing=missing),
+        Section("within", "Within tasks", charts=within, missing=missing),
     ]
 
 

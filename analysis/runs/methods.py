@@ -18,6 +18,7 @@ from stream.record.run_record import RunRecord
 
 PARTS = ("learner", "training", "backbone")  # the parts of the config that make up a method
 REFERENCES = ("joint", "pals", "independent", "majority", "tfidf", "frozen")
+ALL_AT_ONCE = ("joint", "pals")  # references that learn all tasks together, not as a stream
 LONGEST_LABEL = 60  # characters
 
 
@@ -135,6 +136,11 @@ class Method:
     def is_reference(self) -> bool:
         """Whether the learner is there to compare with."""
         return self.learner in REFERENCES
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the learner sees one task after another."""
+        return self.learner not in ALL_AT_ONCE
 
     @property
     def is_complete(self) -> bool:

@@ -19,14 +19,14 @@ from benchmarks.paper.markdown import NOTE, spread, table
 from benchmarks.paper.plan import SIZES, TRIED_ON_CPU, TRIED_ON_MPNET, jobs
 from benchmarks.paper.published import GLUE, GLUE_CLASSES, LARGE, PAPER
 from benchmarks.paper.records import Records, identical_of, last_row
-from stream.report.plots import save
+from stream.report.canvas import save
 
 ORDER = (
     *("independent", "adapter256", "adapter64", "adapter8", "joint", "replay500", "replay50"),
     *("frozen", "finetune", "shared_adapter", "lwf", "lora"),
 )
 DRAWN = [learner for learner in ORDER if learner not in ("adapter8", "adapter256")]
-FIGURES = ("average", "forgetting", "growth")
+FIGURES = ("average", "forgetting_map", "forgetting_curves", "forgetting", "parameters", "growth")
 NAMES = {
     "adapter8": "`adapter`, size 8",
     "adapter64": "`adapter`, size 64",

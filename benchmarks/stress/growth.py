@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from benchmarks import ROOT
 from benchmarks.in_process import streamed
 from stream.record.run_record import RunRecord
-from stream.report.plots import BLUE, ORANGE, save
+from stream.report.canvas import BLUE, ORANGE, save
 
 SMALL = ("data.train=64", "data.validation=32", "data.test=128", "training.min_steps=4")
 

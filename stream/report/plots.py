@@ -4,73 +4,34 @@ T is the number of tasks. Scores are fractions, shown as percent; undefined show
 """
 
 import math
-import textwrap
-from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from stream.atomic_io import write_atomic
-from stream.formatting import DASH, MINUS, TIMES, percent, signed, visible
+from stream.formatting import MINUS, TIMES, percent, signed
 from stream.record.run_record import LedgerRecord, RunRecord
-
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito 2008
-SCORE_LABEL = "score on the task's own metric (%)"
-
-
-def plain(text: str, limit: int = 36) -> str:
-    """Text as matplotlib shall draw it: visible, no formulas between dollars, cut to `limit`."""
-    return visible(text, limit).replace("$", r"\$")
-
-
-def display_names(record: RunRecord) -> list[str]:
-    """The T numbered titles, in stream order."""
-    return [f"{number} · {plain(title)}" for number, title in enumerate(record.titles, start=1)]
-
-
-def running_average(record: RunRecord) -> np.ndarray:
-    """The T averages over tasks 1..k after learning task k; NaN where one score is missing."""
-    return np.array([row[: k + 1].mean() for k, row in enumerate(record.scores)])
-
-
-def stream_name(record: RunRecord) -> str:
-    """The stream, with the words "generated data" where no real text was used."""
-    return plain(record.stream) + " (generated data)" * (record.source == "generated")
-
-
-def headline(record: RunRecord) -> str:
-    """Who ran on what and how it ended: the two first lines of every figure of one run."""
-    note = ", validation scores" if record.split == "validation" else ""
-    run = f"{plain(record.backbone)}, seed {record.seed}{note}"
-    average = percent(record.metrics["average_score"])
-    forgetting = percent(record.metrics["forgetting"])
-    outcome = f"average score {average} %, forgetting {forgetting} %".replace(f"{DASH} %", DASH)
-    if record.status != "complete":
-        num_learned = int((~np.isnan(record.scores)).any(axis=1).sum())
-        outcome += f"; partial: {num_learned} of {len(record.order)} tasks learned"
-    return f"{plain(record.learner)} on {stream_name(record)}, {run}\n{outcome}"
-
-
-def new_figure(width: float, height: float, heading: str) -> Figure:
-    """A figure of that size in inches with its own canvas; yellow heading for generated data."""
-    layout = ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1, hspace=0, wspace=0)
-    figure = Figure(figsize=(width, height), layout=layout)
-    FigureCanvasAgg(figure)
-    size = max(12, 0.7 * width)  # points; some nine letters of twelve points fit an inch
-    lines = [textwrap.fill(line, int(108 * width / size)) for line in heading.splitlines()]
-    title = figure.suptitle("\n".join(lines), x=0.15 / width, ha="left", size=size, linespacing=1.5)
-    if "generated data" in heading:
-        title.set_bbox({"facecolor": "#FFE08A", "edgecolor": "none", "pad": 5})
-    return figure
+from stream.report.canvas import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    SCORE_LABEL,
+    display_names,
+    headline,
+    new_figure,
+    plain,
+    running_average,
+    save,
+    task_ticks,
+)
+from stream.report.chance import chance_scores
+from stream.report.forgetting_curves import forgetting_curves
 
 
 def column_names(record: RunRecord) -> list[str]:
@@ -150,21 +111,23 @@ def score_lines(record: RunRecord) -> Figure:
     grid = figure.add_gridspec(num_rows + 1, num_columns, height_ratios=[1.9] + [1] * num_rows)
     top = figure.add_subplot(grid[0, :])
     _draw_average(top, scores, running_average(record))
-    untrained = record.baseline or [math.nan] * len(names)
+    untrained, chance = record.baseline or [math.nan] * len(names), chance_scores(record)
     for task, name in enumerate(names):
         row, column = divmod(task, num_columns)
         axes = figure.add_subplot(grid[row + 1, column], sharex=top, sharey=top)
-        _draw_task(axes, scores[task:, task], len(names), untrained[task], name)
+        _draw_task(axes, scores[task:, task], len(names), name)
+        _draw_references(axes, untrained[task], chance[task])
         axes.tick_params(labelleft=column == 0, labelbottom=task + num_columns >= len(names))
-    step = math.ceil(len(names) / 30) * 5 if len(names) > 10 else 1
-    top.set_xticks(sorted({1, len(names), *range(step, len(names) - step // 2, step)}))
+    top.set_xticks(task_ticks(len(names)))
     lowest = float(np.nanmin(scores, initial=0.0)) - 0.05
     top.set(xlim=(0.5, len(names) + 0.5), ylim=(lowest, 1.05))
     shown = [score for score in (-1, -0.5, 0, 0.5, 1) if score >= lowest]
     top.set_yticks(shown, [percent(score, 0) for score in shown])
     figure.supylabel(SCORE_LABEL, fontsize=10)
-    note = "; dotted: score before any learning, about chance" if record.baseline else ""
-    figure.supxlabel(f"number of tasks learned{note}", fontsize=10)
+    notes = ["number of tasks learned"]
+    notes += ["dotted: score before any learning"] * bool(record.baseline)
+    notes += ["dashed: guessing among the labels"] * (not np.isnan(chance).all())
+    figure.supxlabel("; ".join(notes), fontsize=10)
     return figure
 
 
@@ -182,22 +145,26 @@ def _draw_average(axes: Axes, scores: np.ndarray, averages: np.ndarray) -> None:
     _tidy(axes, "average over the tasks learned so far (grey: each task)")
 
 
-def _draw_task(axes: Axes, scores: np.ndarray, num_tasks: int, untrained: float, name: str) -> None:
+def _draw_references(axes: Axes, untrained: float, chance: float) -> None:
+    """The score before any learning (dotted) and that of guessing (dashed); NaN: no line."""
+    for level, style in ((untrained, ":"), (chance, (0, (6, 4)))):
+        if not math.isnan(level):
+            axes.axhline(level, color=GREY, lw=1, ls=style)
+
+
+def _draw_task(axes: Axes, scores: np.ndarray, num_tasks: int, name: str) -> None:
     """One task since it was learned: its score (blue), the loss (orange) or gain (green) since.
 
     Args:
         axes: where to draw.
         scores: since the task was learned.
         num_tasks: of the stream.
-        untrained: its score before any learning, a dotted line; NaN where it was not measured.
         name: the title.
     """
     numbers, first = np.arange(num_tasks - len(scores) + 1, num_tasks + 1), scores[0]
     for bound, colour in ((np.minimum, ORANGE), (np.maximum, GREEN)):
         axes.fill_between(numbers, first, bound(scores, first), color=colour, alpha=0.35, lw=0)
     axes.plot(numbers, scores, color=BLUE, lw=1.5, marker="o", ms=3, markevery=[0])
-    if not math.isnan(untrained):
-        axes.axhline(untrained, color=GREY, lw=1, ls=":")
     note, colour, measured = "not evaluated", GREY, scores[~np.isnan(scores)]
     if len(measured):
         change = signed(measured[-1] - first)
@@ -248,41 +215,14 @@ def _draw_growth(axes: Axes, ledger: LedgerRecord, num_tasks: int) -> None:
     axes.legend(loc="upper left", frameon=False)
 
 
-FIGURES = {"matrix": matrix_heatmap, "scores": score_lines, "parameters": parameter_growth}
+FIGURES = {
+    "matrix": matrix_heatmap,
+    "scores": score_lines,
+    "forgetting": forgetting_curves,
+    "parameters": parameter_growth,
+}
 
 
 def write_figures(record: RunRecord, folder: Path) -> list[Path]:
     """Draw every figure of a run into ``folder/figures``; return the PNG files."""
     return [save(draw(record), folder / "figures", name)[0] for name, draw in FIGURES.items()]
-
-
-def save(
-    figure: Figure, folder: Path, name: str, formats: Sequence[str] = ("png", "svg")
-) -> list[Path]:
-    """Write NAME.FORMAT for each format, each whole or not at all.
-
-    Args:
-        figure: what to write.
-        folder: where to write; it is made.
-        name: of the files, without suffix.
-        formats: out of png, svg and pdf.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{format_}" for format_ in formats]
-    for path, format_ in zip(paths, formats, strict=True):
-        write_atomic(path, encoded(figure, format_))
-        figure.set_layout_engine("none")  # the layout is found once, for all formats
-    return paths
-
-
-def encoded(figure: Figure, format_: str) -> bytes:
-    """Return a figure as the content of a png, svg or pdf file.
-
-    Equal figures give equal bytes: no file says when it was written. Text in it stays text.
-    """
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "stream", "pdf.fonttype": 42}
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    drawn = BytesIO()
-    with matplotlib.rc_context(settings):
-        figure.savefig(drawn, format=format_, dpi=150, metadata=undated.get(format_))
-    return drawn.getvalue()

@@ -7,7 +7,7 @@ import logging
 import netrc
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -206,18 +206,15 @@ class WandbTracking:
         ]
         table = wandb.Table(columns=["after", "on", "score", "data"], data=cells)
         images = {f"figures/{path.stem}": wandb.Image(str(path)) for path in figures}
-        numbers = list(range(1, len(names) + 1))
-        lines = wandb.plot.line_series(
-            xs=[numbers[first:] for first in range(len(names))],
-            ys=[
-                [row[on] for row in record.matrix[on:] if row[on] is not None]
-                for on in range(len(names))
-            ],
-            keys=names,
-            title=f"score of each task ({source} data)",
-            xname="tasks learned",
-        )
-        run.log({"matrix": table, "score of each task": lines, **images})
+        rows: list[Any] = wandb_view.forgetting_rows(record)
+        lost = wandb.Table(columns=list(wandb_view.FORGETTING_COLUMNS), data=rows)
+        scores, changes = wandb_view.score_lines(record), wandb_view.change_lines(record)
+        what = f"score minus score right after learning ({source} data)"
+        charts = {
+            "score of each task": _lines(names, scores, f"score of each task ({source} data)"),
+            "forgetting curves": _lines(names, changes, what),
+        }
+        run.log({"matrix": table, "forgetting by task": lost, **charts, **images})
         run.summary.update(wandb_view.final_values(record))
 
     def _mode(self, server: str) -> str:
@@ -243,6 +240,14 @@ class WandbTracking:
         except Exception as error:  # noqa: BLE001 - a view must never fail the run
             self._run = None
             LOG.warning("W&B is switched off for this run: %s", one_line(error))
+
+
+def _lines(names: Sequence[str], columns: Sequence[Sequence[float]], title: str) -> Any:
+    """Return a chart of a line a task, from when it was learned on."""
+    import wandb
+
+    xs = [list(range(on + 1, on + 1 + len(column))) for on, column in enumerate(columns)]
+    return wandb.plot.line_series(xs=xs, ys=columns, keys=names, title=title, xname="tasks learned")
 
 
 def _variable(name: str) -> str:

@@ -9,6 +9,10 @@ Charts, by the first part of their keys:
   over up to `POINTS` equal stretches of each task, and the learning rate there;
 - ``probe/TASK`` over ``train/step``, with ``probe.every``: scores within tasks.
 
+At the end also the matrix and `forgetting_rows` as tables, `score_lines` and `change_lines` as
+charts of lines, and the run's figures as images (``figures/NAME``). The table of forgetting has the
+learner in each row, so that the tables of several runs make a map of learners and tasks.
+
 T tasks. Everything else that is known of a run is in its config (settings) and summary (results).
 """
 
@@ -23,6 +27,7 @@ import numpy as np
 
 from stream.config.run import SCORE_NEUTRAL
 from stream.metrics import summarize
+from stream.metrics.changes import change_since_learned
 from stream.metrics.retention import forgetting_by_task
 from stream.record.run_record import RunRecord
 from stream.training.schedule import warmup_then_linear
@@ -99,6 +104,35 @@ def final_values(record: RunRecord) -> dict[str, Any]:
     baseline = dict(zip(record.order, record.baseline or (), strict=False))
     memory = msgspec.structs.asdict(record.memory)
     return metrics | {"baseline": baseline, "data": record.source, "memory": memory}
+
+
+FORGETTING_COLUMNS = ("learner", "seed", "number", "task", "learned", "end", "forgetting", "data")
+
+
+def forgetting_rows(record: RunRecord) -> list[list[Any]]:
+    """Return `FORGETTING_COLUMNS` of every task that can have been forgotten; fractions.
+
+    Forgetting is the best earlier score minus that at the end (Chaudhry et al. 2018, eq. 3), so
+    the task learned last has no row.
+    """
+    scores, drops = record.scores, forgetting_by_task(record.scores).tolist()
+    last = scores[len(drops)] if drops else []
+    return [
+        [record.learner, record.seed, n + 1, name, scores[n, n], last[n], drop, record.source]
+        for n, (name, drop) in enumerate(zip(record.order, drops, strict=False))
+    ]
+
+
+def score_lines(record: RunRecord) -> list[list[float]]:
+    """Return each task's scores from when it was learned on, fractions."""
+    columns = [record.scores[on:, on] for on in range(len(record.order))]
+    return [column[~np.isnan(column)].tolist() for column in columns]
+
+
+def change_lines(record: RunRecord) -> list[list[float]]:
+    """Return each task's score minus its score right after learning, from then on; fractions."""
+    columns = change_since_learned(record.scores).T
+    return [column[~np.isnan(column)].tolist() for column in columns]
 
 
 def as_of(record: RunRecord, index: int) -> RunRecord:

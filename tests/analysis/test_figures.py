@@ -1,5 +1,6 @@
 """Figures of several runs: what they draw, and that everything on them can be read."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from analysis.__main__ import main
 from analysis.figures.against_setting import against_setting
-from analysis.figures.along_stream import average, forgetting, growth
+from analysis.figures.along_stream import average, growth
+from analysis.figures.forgetting_marks import forgetting
 from analysis.figures.matrices import matrices
 from analysis.figures.orders import order_scores, orders
 from analysis.figures.score_against import cost, parameters
@@ -23,9 +24,10 @@ from analysis.figures.write import TOGETHER
 from analysis.looks import COLOURS, look_of
 from analysis.runs.collect import RecordedRun
 from analysis.runs.methods import build_methods
+from analysis.runs.pareto import pareto_front
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
-from stream.report.plots import new_figure
+from stream.report.canvas import new_figure
 from tests.analysis.made_runs import (
     MATRIX,
     METRICS,
@@ -37,32 +39,11 @@ from tests.analysis.made_runs import (
     record_of,
     write,
 )
+from tests.figure_texts import check_readable
 
 
 def run_of(record: RunRecord) -> RecordedRun:
     return RecordedRun(Path(), record)
-
-
-def check_readable(figure: Figure) -> list[str]:
-    """Assert that no text is cut off or covers another; return the texts."""
-    figure.canvas.draw()
-    renderer = figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
-    outside = {  # tick labels beyond the view are never drawn
-        tick.label1
-        for axes in figure.axes
-        for axis in (axes.xaxis, axes.yaxis)
-        for tick in axis.get_major_ticks()
-        if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
-    }
-    found = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
-    texts = [text for text in found if text not in outside]
-    boxes = [text.get_window_extent(renderer) for text in texts]
-    for index, (text, box) in enumerate(zip(texts, boxes, strict=True)):
-        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1, text
-        assert 0 <= box.y0 < box.y1 <= figure.bbox.y1, text
-        covered = [t for t, b in zip(texts[:index], boxes, strict=False) if b.overlaps(box)]
-        assert not covered, f"{text} on {covered[0]}"
-    return [text.get_text() for text in texts]
 
 
 HALF = [[0.5, None, None], [0.5, 0.5, None], [0.5, 0.5, 0.5]]
@@ -214,9 +195,9 @@ def test_scores_stand_against_trained_and_stored_parameters() -> None:
     assert [c[0].get_xdata(orig=False)[0] for c in trained.containers] == [20_000.0]
     assert [c[0].get_xdata(orig=False)[0] for c in stored.containers] == [1.3, 1.3]
     np.testing.assert_allclose(stored.containers[0][0].get_ydata(orig=False), [1.25 / 3])
-    assert trained.get_xlabel().endswith("logarithmic\nnone or not recorded: majority")
+    assert "logarithmic\nnone or not recorded: majority\n" in trained.get_xlabel()
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["adapter: 41.7 %", "majority: 41.7 %"]
+    assert labels == ["adapter: 41.7 %", "majority: 41.7 %"]  # a front of one has no steps
 
 
 def test_logarithmic_axes_say_so() -> None:
@@ -252,6 +233,37 @@ def test_stability_curves_run_over_all_steps() -> None:
     assert "(min-ACC) 35.0 %" in axes.get_title("left")  # (0.3 + 0.4) / 2
     with pytest.raises(NothingToDrawError, match=r"probe\.every=N"):
         stability([run_of(record_of())])
+
+
+# --- the Pareto front
+
+
+def test_the_front_has_who_is_beaten_by_nobody() -> None:
+    points = [(3.0, 0.7), (1.0, 0.5), (2.0, 0.5), (math.nan, 0.9), (0.0, 0.1), (3.0, 0.7)]
+    assert pareto_front(points) == [4, 1, 0, 5]  # equal ones do not beat each other
+
+
+def test_the_front_is_drawn_and_named() -> None:
+    def run(learner: str, trained: int, score: float) -> RecordedRun:
+        rows = [ledger_row(k, trained_parameters=trained) for k in (1, 2, 3)]
+        metrics = METRICS | {"average_score": score}
+        return run_of(record_of(learner, ledger=ledger_of(*rows), metrics=metrics))
+
+    runs = [
+        *(run("lora", 100, 0.6), run("adapter", 1000, 0.7), run("topk", 2000, 0.65)),
+        *(run("majority", 0, 0.3), run("joint", 100, 0.9)),
+    ]
+    figure = parameters(runs)
+    check_readable(figure)
+    trained, stored = figure.axes
+    (steps,) = [line for line in trained.lines if str(line.get_label()).startswith("Pareto")]
+    np.testing.assert_allclose(steps.get_xydata(), [[100, 0.6], [1000, 0.7]])
+    label = " ".join(trained.get_xlabel().split())
+    assert label.endswith("Pareto front by the means: majority; lora; adapter")
+    assert stored.get_xlabel().endswith("Pareto front by the means: adapter")
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "joint, all tasks at once, not a stream: 90.0 %" in texts
+    assert not any("Pareto" in str(line.get_label()) for line in cost(runs).axes[0].lines)
 
 
 # --- against a choice
@@ -459,8 +471,8 @@ def test_figures_names_what_it_cannot_draw(
     assert main(["figures", str(one), str(other), "--out", "o"]) == 1
     output = capsys.readouterr()
     assert [Path(line).name for line in output.out.splitlines()] == [
-        *(f"finetune_seed0_{name}" for name in ("matrix", "scores", "parameters")),
-        *(f"replay_seed0_{name}" for name in ("matrix", "scores", "parameters")),
+        *(f"finetune_seed0_{name}" for name in ("matrix", "scores", "forgetting", "parameters")),
+        *(f"replay_seed0_{name}" for name in ("matrix", "scores", "forgetting", "parameters")),
     ]
     stability_line, stream_line = output.err.splitlines()
     assert stability_line.startswith("figures: no figure stability: no run has a probe")

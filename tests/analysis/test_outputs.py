@@ -43,7 +43,7 @@ def unusable(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     if kind == "not writable":  # root may write everywhere
         monkeypatch.setattr("analysis.outputs.os.access", lambda *_: False)
     if kind == "disk full":
-        for module in ("analysis.outputs", "analysis.report.write", "stream.report.plots"):
+        for module in ("analysis.outputs", "analysis.report.write", "stream.report.canvas"):
             monkeypatch.setattr(f"{module}.write_atomic", full)
     return tmp_path / "taken"
 

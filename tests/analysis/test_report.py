@@ -17,7 +17,7 @@ import pytest
 from analysis.__main__ import main
 from analysis.figures.along_stream import growth
 from analysis.report.charts import average_chart, matrix_charts
-from analysis.report.curves import loss_chart, probe_chart
+from analysis.report.curves import changes_chart, loss_chart, probe_chart, scores_chart
 from analysis.report.facts import run_table, settings_table
 from analysis.report.rerun import commands, configured
 from analysis.report.tables import headline_table, task_table
@@ -149,15 +149,34 @@ def test_charts_draw_the_numbers() -> None:
     assert heat["z"] == [[90, None, None], [80, 70, None], [60, 75, -10]]
 
 
+def test_forgetting_curves_and_chance_are_charts_by_task_and_by_method() -> None:
+    labels = {ORDER[0]: ["a", "b", "c", "d"], ORDER[1]: None, ORDER[2]: ["a", "b"]}
+    record = record_of(labels=labels)
+    other = record_of(seed=1, matrix=[[1.0, None, None], [0.9, 0.8, None], [0.6, 0.85, 0.0]])
+    methods = build_methods(runs_of(record, other))
+    traces = changes_chart(methods, record).figure["data"]
+    by_task = {t["meta"]["view"]: t for t in traces if t["meta"]["view"].startswith("task")}
+    np.testing.assert_allclose(by_task["task-0"]["y"], [0, -10, -35], atol=1e-9)
+    np.testing.assert_allclose(by_task["task-1"]["y"], [0, 5], atol=1e-9)
+    half_width = 12.706 * 5 * 2**0.5 / 2**0.5  # of -30 and -40; t(0.975, 1) from a table
+    np.testing.assert_allclose(by_task["task-0"]["customdata"][-1], half_width, rtol=1e-4)
+    scores = scores_chart(methods, record)
+    guessing = [t for t in scores.figure["data"] if t["name"] == "guessing"]
+    levels = {t["meta"]["view"]: t["y"][0] for t in guessing}
+    assert levels == {"task-0": 25, "task-2": 0}  # 1 of 4; Matthews correlation
+    assert "guessing among the labels" in scores.note
+
+
 def test_what_needs_no_interaction_is_a_drawing_and_else_a_sentence() -> None:
     page = Elements(without_plotly(render(runs_of(record_of(), record_of("joint")))))
     sources = [value or "" for name, value in page.attributes if name == "src"]
     drawings = [b64decode(source.partition("base64,")[2]).decode() for source in sources]
-    assert len(drawings) == 4
+    assert len(drawings) == 6
     assert all("<svg" in text and "joint" in text for text in drawings)
     single = Elements(without_plotly(render(runs_of(record_of(order=["cola"], matrix=[[0.9]])))))
     assert single.tags.count("img") == 3
     assert "a stream of one task forgets nothing" in single.text
+    assert "Who forgot what: no run has learned two tasks" in single.text
 
 
 @pytest.mark.usefixtures("without_drawings")

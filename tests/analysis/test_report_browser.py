@@ -68,9 +68,9 @@ def test_it_opens_without_error_request_and_overflow(
     draw_all(chromium)
     charts = chromium.run("document.querySelectorAll('.chart').length")
     drawn = "[...document.querySelectorAll('.chart')].filter(e => e.querySelector('.main-svg .xy'))"
-    assert chromium.run(f"{drawn}.length") == charts == 7
+    assert chromium.run(f"{drawn}.length") == charts == 8
     images = "[...document.querySelectorAll('.drawing img')].map(e => e.naturalWidth > 600)"
-    assert chromium.run(images) == [True] * 4
+    assert chromium.run(images) == [True] * 6
     widths = "[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]"
     assert chromium.run(widths) == [size[0]] * 3
     wide = "[...document.querySelectorAll('.chart svg')].filter(e => e.clientWidth > innerWidth)"
@@ -143,6 +143,44 @@ def test_selectors_choose_what_is_drawn(chromium: browser.Browser, page: Path) -
     assert chromium.run(names)[1:] == ["2 CF US economy", "3 CoLA"]
     scores = "document.getElementById('chart-scores').data.map(trace => trace.y)"
     assert chromium.run(scores) == [[70, 60, 40], [50, 55], [-30]]
+
+
+def test_forgetting_curves_can_be_chosen_by_task(chromium: browser.Browser, page: Path) -> None:
+    """MATRIX: 0.8 and 0.6 after 0.9, 0.75 after 0.7; methods that are shifted change alike."""
+    chromium.open(page, *LAPTOP)
+    draw_all(chromium)
+    changes = "document.getElementById('chart-changes').data.map(trace => trace.y)"
+    assert chromium.run(changes) == [[0, -10, -30]] * 3
+    chromium.run(
+        "{const s = document.querySelector('[data-chooses=changes]'); s.value = 'task-1';"
+        "s.dispatchEvent(new Event('change'))}"
+    )
+    assert chromium.run(changes) == [[0, 5]] * 3
+
+
+def test_every_picture_says_what_it_is(chromium: browser.Browser, page: Path) -> None:
+    """Alternative texts of images and charts, each its own, and a caption below."""
+    chromium.open(page, *PHONE, is_phone=True)
+    draw_all(chromium)
+    texts = chromium.run(
+        "[...document.querySelectorAll('.drawing img, .chart')]"
+        ".map(e => e.alt ?? e.getAttribute('aria-label'))"
+    )
+    assert len(texts) == len(set(texts)) == 14
+    assert all(len(text) > 40 for text in texts)
+    captions = "[...document.querySelectorAll('figure')].map(f => f.lastElementChild.innerText)"
+    assert all(len(text) > 20 for text in chromium.run(captions))
+
+
+def test_letters_of_drawings_are_large_enough(chromium: browser.Browser, page: Path) -> None:
+    """At least two thirds of the size they were drawn in: on a phone they are swiped sideways."""
+    shown = (
+        "[...document.querySelectorAll('.drawing img')]"
+        ".map(e => e.clientWidth / parseFloat(e.style.maxWidth))"
+    )
+    for size, least in ((LAPTOP, 0.75), (PHONE, 2 / 3)):
+        chromium.open(page, *size, is_phone=size == PHONE)
+        assert min(chromium.run(shown)) >= least - 0.01
 
 
 def test_a_method_can_be_hidden(chromium: browser.Browser, page: Path) -> None:

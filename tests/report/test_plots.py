@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
+from matplotlib.colors import to_hex
 
-from stream.formatting import DASH, MINUS, TIMES
+from stream.formatting import DASH, MINUS, TIMES, percent
+from stream.metrics import backward_transfer
+from stream.metrics.changes import change_since_learned, mean_change
 from stream.record.run_record import RunRecord
-from stream.report import plots
+from stream.report import canvas, plots
+from stream.report.chance import chance_scores
 from tests.analysis.made_runs import ledger_of, ledger_row, record_of
+from tests.figure_texts import check_readable, visible_texts
+from tests.metrics import worked_example
 
 NAMES = [
     "cola",
@@ -101,34 +104,20 @@ RUNS = {
 }
 
 
-def visible_texts(figure: Figure) -> list[tuple[str, Bbox]]:
-    """Every text that a reader sees, with its place on the canvas in pixels."""
-    figure.canvas.draw()
-    renderer = figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
-    texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
-    return [(text.get_text(), text.get_window_extent(renderer)) for text in texts]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("figure", "run"),
     [(f, run) for f in FIGURES for run in RUNS if f == "parameters" or "buffer" not in run],
 )
 def test_no_text_is_cut_off_or_covers_another(figure: str, run: str) -> None:
-    drawn = plots.FIGURES[figure](RUNS[run])
-    texts = visible_texts(drawn)
-    for text, box in texts:
-        assert box.x0 >= 0 <= box.y0, f"{text!r} is cut off"
-        assert box.x1 <= drawn.bbox.x1, f"{text!r} is cut off on the right"
-        assert box.y1 <= drawn.bbox.y1, f"{text!r} is cut off at the top"
-    for (one, one_box), (other, other_box) in itertools.combinations(texts, 2):
-        assert not one_box.padded(-0.5).overlaps(other_box.padded(-0.5)), f"{one!r} on {other!r}"
+    check_readable(plots.FIGURES[figure](RUNS[run]))
 
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_every_task_is_named(figure: str) -> None:
-    texts = {text for text, _ in visible_texts(plots.FIGURES[figure](RUNS["26 tasks"]))}
-    assert {f"{number} · {name}" for number, name in enumerate(NAMES, start=1)} <= texts
+    texts = [text for text, _ in visible_texts(plots.FIGURES[figure](RUNS["26 tasks"]))]
+    for number, name in enumerate(NAMES, start=1):
+        assert any(text.split("  ")[0] == f"{number} · {name}" for text in texts)
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -178,8 +167,7 @@ def test_negative_scores_have_their_own_colour_and_a_note() -> None:
     figure = plots.matrix_heatmap(record)
     figure.canvas.draw()
     colours = figure.axes[0].collections[0].get_facecolors()
-    red, green, blue, _ = colours[0]
-    assert f"#{round(255 * red):02X}{round(255 * green):02X}{round(255 * blue):02X}" == plots.ORANGE
+    assert to_hex(colours[0]).upper() == canvas.ORANGE
     assert "below 0" in figure.axes[1].get_ylabel()
     record.matrix[0][0] = 0.2
     assert "below 0" not in plots.matrix_heatmap(record).axes[1].get_ylabel()
@@ -213,8 +201,69 @@ def test_score_lines_show_what_the_untrained_learner_scores_where_it_was_measure
     assert {line.get_linestyle() for line in dotted} == {":"}
     assert "before any learning" in figure.get_supxlabel()
     without = plots.score_lines(made_up(2))
-    assert [len(axes.lines) for axes in without.axes[1:]] == [1, 1]
+    assert [len(axes.lines) for axes in without.axes[1:]] == [2, 1]  # of a correlation: chance
     assert "before any learning" not in without.get_supxlabel()
+
+
+def test_score_lines_show_what_guessing_scores_where_that_is_defined() -> None:
+    """1/K for accuracy, 0 for a correlation; F1 and what has no labels have no line."""
+    metrics = ["accuracy", "matthews_correlation", "f1", "accuracy"]
+    labels = {NAMES[0]: ["a", "b", "c"], NAMES[1]: ["a", "b"], NAMES[2]: ["a", "b"]}
+    record = made_up(4, metric_names=metrics, labels=labels)
+    np.testing.assert_array_equal(chance_scores(record), [1 / 3, 0, np.nan, np.nan])
+    figure = plots.score_lines(record)
+    levels = [[line.get_ydata()[0] for line in axes.lines[1:]] for axes in figure.axes[1:]]
+    assert levels == [[1 / 3], [0], [], []]
+    assert "dashed: guessing among the labels" in figure.get_supxlabel()
+    assert "guessing" not in plots.score_lines(made_up(1, metric_names=["f1"])).get_supxlabel()
+
+
+# --- forgetting curves
+
+
+def test_changes_are_those_of_the_worked_example() -> None:
+    """By hand: 0.80 - 0.90, 0.85 - 0.90, 0.70 - 0.90; 0.75 - 0.85, 0.80 - 0.85; 0.60 - 0.80."""
+    changes = change_since_learned(worked_example.R)
+    nan = np.nan
+    expected = [
+        [0.0, nan, nan, nan],
+        [-0.10, 0.0, nan, nan],
+        [-0.05, -0.10, 0.0, nan],
+        [-0.20, -0.05, -0.20, 0.0],
+    ]
+    assert changes.dtype == np.float64
+    np.testing.assert_allclose(changes, expected, atol=1e-12)
+    np.testing.assert_allclose(mean_change(changes), [nan, -0.10, -0.075, -0.15], atol=1e-12)
+    after = [backward_transfer(worked_example.R[:k, :k]) for k in (2, 3, 4)]
+    np.testing.assert_allclose(mean_change(changes)[1:], np.array(after, float), atol=1e-12)
+
+
+def test_a_run_s_forgetting_curves_begin_at_zero_where_a_task_was_learned() -> None:
+    record = made_up(3)
+    record.matrix = [[0.8, None, None], [0.5, 0.6, None], [0.2, 0.723, 0.4]]
+    axes = plots.FIGURES["forgetting"](record).axes[0]
+    _zero, first, second, third, mean = axes.lines
+    np.testing.assert_allclose(first.get_xydata(), [[1, 0], [2, -0.3], [3, -0.6]])
+    np.testing.assert_allclose(second.get_xydata(), [[2, 0], [3, 0.123]])
+    np.testing.assert_allclose(third.get_xydata(), [[3, 0]])
+    np.testing.assert_allclose(mean.get_ydata(), [np.nan, -0.3, (-0.6 + 0.123) / 2])
+    (legend,) = axes.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        f"1 · cola  {MINUS}60.0",
+        "2 · sst2  +12.3",
+        "3 · mrpc  0.0",
+        "mean of earlier tasks",
+    ]
+
+
+def test_what_was_not_measured_has_no_curve() -> None:
+    axes = plots.FIGURES["forgetting"](RUNS["partial"]).axes[0]
+    curves = axes.lines[1:-1]
+    assert [len(curve.get_ydata()[~np.isnan(curve.get_ydata())]) for curve in curves[:8]] == [
+        *(7, 6, 5, 4, 3, 2, 1, 0)
+    ]
+    texts = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+    assert texts[7].endswith(DASH)
 
 
 def test_tasks_not_learned_are_not_drawn_as_zero() -> None:
@@ -250,16 +299,17 @@ def test_growth_shows_a_buffer_only_where_there_is_one() -> None:
 def test_titles_are_shown_as_they_are_and_cut_when_endless() -> None:
     titles = ["cost $5 or $6", "x" * 200, "CF US economic performance"]
     record = made_up(3, titles=titles)
-    names = plots.display_names(record)
-    assert len(names[1]) < 50
+    names = canvas.display_names(record)
+    assert len(names[1]) < 70
     assert names[1].endswith("…")
     for draw in plots.FIGURES.values():
-        texts = {text.replace(r"\$", "$") for text, _ in visible_texts(draw(record))}
-        assert {"1 · cost $5 or $6", "3 · CF US economic performance"} & texts
+        found = [text for text, _ in visible_texts(draw(record))]
+        texts = {text.split("  ")[0].replace(r"\$", "$") for text in found}
+        assert {"1 · cost $5 or $6", "3 · CF US economic performance"} <= texts
 
 
 def test_undefined_is_a_dash_and_zero_has_no_sign() -> None:
-    assert [plots.percent(x) for x in (None, math.nan, 0.0, -0.0, -0.25)] == [
+    assert [percent(x) for x in (None, math.nan, 0.0, -0.0, -0.25)] == [
         DASH,
         DASH,
         "0.0",
@@ -277,7 +327,8 @@ def test_drawing_changes_nothing_in_the_record() -> None:
 
 def test_saved_files_are_equal_byte_for_byte_and_their_text_is_text(tmp_path: Path) -> None:
     first, second = (
-        plots.save(plots.matrix_heatmap(made_up(3)), tmp_path / folder, "matrix") for folder in "ab"
+        canvas.save(plots.matrix_heatmap(made_up(3)), tmp_path / folder, "matrix")
+        for folder in "ab"
     )
     assert [path.name for path in first] == ["matrix.png", "matrix.svg"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
@@ -296,7 +347,7 @@ def test_a_failed_save_leaves_the_old_file_and_no_rest(
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        plots.save(plots.matrix_heatmap(made_up(2)), tmp_path, "matrix")
+        canvas.save(plots.matrix_heatmap(made_up(2)), tmp_path, "matrix")
     assert [path.name for path in tmp_path.iterdir()] == ["matrix.png"]
     assert (tmp_path / "matrix.png").read_text() == "old"
 
@@ -304,6 +355,6 @@ def test_a_failed_save_leaves_the_old_file_and_no_rest(
 def test_write_figures_returns_the_images_in_the_run_folder(tmp_path: Path) -> None:
     paths = plots.write_figures(made_up(2), tmp_path)
     assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
-        f"figures/{name}.png" for name in ("matrix", "scores", "parameters")
+        f"figures/{name}.png" for name in ("matrix", "scores", "forgetting", "parameters")
     ]
     assert all(path.with_suffix(".svg").exists() for path in paths)

@@ -17,7 +17,16 @@ from stream.record.matrix import Cell
 from stream.record.run_record import ProbeRecord, RunRecord
 from stream.report import tracking
 from stream.report.tracking import NoTracking, WandbTracking, login_exists
-from stream.report.wandb_view import config_values, group_name, points, run_name, tag_names
+from stream.report.wandb_view import (
+    FORGETTING_COLUMNS,
+    change_lines,
+    config_values,
+    forgetting_rows,
+    group_name,
+    points,
+    run_name,
+    tag_names,
+)
 from tests.record.made_record import made_record
 
 SERVER = "https://wandb.example"
@@ -82,7 +91,26 @@ def test_an_offline_run_holds_rows_table_image_and_names(tmp_path: Path) -> None
     lines = list(tmp_path.glob("wandb/offline-run-*/files/media/table/score of*.table.json"))
     rows = json.loads(lines[0].read_text())["data"]
     assert sorted(rows) == [[1, "a", 0.5], [2, "a", 0.5], [2, "b", 0.75]]
+    (lost,) = tmp_path.glob("wandb/offline-run-*/files/media/table/forgetting by*.table.json")
+    assert json.loads(lost.read_text())["data"] == [
+        ["adapter", 3, 1, "a", 0.5, 0.5, 0, "generated"]
+    ]
+    (curves,) = tmp_path.glob("wandb/offline-run-*/files/media/table/forgetting curves*.table.json")
+    assert sorted(json.loads(curves.read_text())["data"]) == [[1, "a", 0], [2, "a", 0], [2, "b", 0]]
     assert not (Path.cwd() / "wandb").exists()
+
+
+def test_forgetting_is_shown_by_task_and_undefined_is_not() -> None:
+    """By hand: best earlier 0.5, then 0.2; the task learned last has no row."""
+    record = made(2)
+    record.matrix = [[0.5, None], [0.2, 0.75]]
+    (row,) = forgetting_rows(record)
+    assert FORGETTING_COLUMNS[-2:] == ("forgetting", "data")
+    assert row == ["adapter", 3, 1, "a", 0.5, 0.2, pytest.approx(0.3), "generated"]
+    assert change_lines(record) == [[0.0, pytest.approx(-0.3)], [0.0]]
+    record.matrix[1] = [None, None]
+    assert forgetting_rows(record) == []
+    assert change_lines(record) == [[0.0], []]
 
 
 def test_groups_hold_runs_whose_scores_differ_by_their_seed_only() -> None:

@@ -1,0 +1,91 @@
+"""What each task lost, with intervals: marks of all methods side by side.
+
+T is the number of tasks.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures.style import (
+    NothingToDrawError,
+    heading,
+    legend_height,
+    legend_label,
+    mark_style,
+    num_seeds,
+    show_percent,
+    tidy,
+)
+from analysis.runs.collect import RecordedRun
+from analysis.runs.estimate import mean_and_half_width, over_seeds
+from analysis.runs.methods import Method, build_methods
+from stream.formatting import percent
+from stream.metrics import forgetting_by_task
+from stream.report.canvas import GREY, display_names, new_figure
+
+WIDEST = 13.0  # inches; wider streams take several rows, for letters that can be read on a screen
+
+
+def forgetting(runs: Sequence[RecordedRun]) -> Figure:
+    """What each task lost since its best score (Chaudhry et al. 2018, eq. 3), methods side by side.
+
+    The last task is learned last and can have lost nothing: it is left out. A partial run shows
+    the tasks that it has learned.
+    """
+    methods = build_methods(runs)
+    names = display_names(runs[0].record)[:-1]
+    if not names:
+        raise NothingToDrawError("a stream of one task forgets nothing")
+    a_task = min(0.1 * len(methods) + 0.25, 0.75)  # inches
+    num_rows = math.ceil(len(names) * a_task / WIDEST)
+    in_a_row = math.ceil(len(names) / num_rows)
+    height = num_rows * (3.2 + 0.08 * max(map(len, names))) + 1.8 + legend_height(methods)
+    title = f"best earlier score minus score at the end, {over_seeds(num_seeds(methods))}"
+    figure = new_figure(max(in_a_row * a_task + 1.5, 8), height, heading(runs, title))
+    rows = figure.subplots(num_rows, sharey=True, squeeze=False)[:, 0]
+    offsets = np.linspace(-0.36, 0.36, len(methods)) if len(methods) > 1 else np.zeros(1)
+    for number, axes in enumerate(rows):
+        for method, offset in zip(methods, offsets, strict=True):
+            _draw_forgetting(axes, method, offset)
+        first = number * in_a_row
+        _name_tasks(axes, first, names[first : first + in_a_row], in_a_row)
+    low, high = rows[0].get_ylim()
+    rows[0].set_ylim(min(low, -0.01), max(high, 0.01))  # no magnified zero
+    rows[-1].set_xlabel("task, in the order of the stream")
+    figure.supylabel("forgetting (percentage points)", fontsize=10)
+    handles, labels = rows[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower left", frameon=False, alignment="left")
+    return figure
+
+
+def _name_tasks(axes: Axes, first: int, names: Sequence[str], in_a_row: int) -> None:
+    """Show the tasks from ``first`` on, as wide as those of a full row."""
+    axes.axhline(0, color=GREY, lw=1)
+    for edge in np.arange(1, len(names)) - 0.5:
+        axes.axvline(first + edge, color=GREY, lw=0.5, alpha=0.4)
+    axes.set_xticks(range(first, first + len(names)), names, rotation=90, fontsize=8.5)
+    axes.set_xlim(first - 0.5, first + in_a_row - 0.5)
+    show_percent(axes)
+    tidy(axes)
+
+
+def _draw_forgetting(axes: Axes, method: Method, offset: float) -> None:
+    """Draw a method's marks beside those of the others.
+
+    Args:
+        axes: where to draw; a task is one wide.
+        method: what to draw.
+        offset: of the marks from the middle of their task.
+    """
+    lost = np.array([forgetting_by_task(matrix) for matrix in method.matrices])
+    mean, half_width = mean_and_half_width(lost)
+    where, style = np.arange(len(mean)) + offset, mark_style(method.index)
+    axes.vlines(where, 0, mean, color=style["color"], lw=2, alpha=0.5)
+    error = half_width if len(method.counted) > 1 else None
+    whole = percent(float(mean.mean()) if len(mean) else None)
+    label = f"{legend_label(method)}: {whole} points on average"
+    axes.errorbar(where, mean, error, label=label, ms=4.5, lw=1, **style)
