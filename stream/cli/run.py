@@ -17,7 +17,6 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
 from stream.cli.command_line import CommandLine
@@ -37,11 +36,10 @@ from stream.config.composition import to_objects
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.errors import UserError
+from stream.formatting import count, data_label
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer
-from stream.run.resume import resumed_config
-from stream.run.session import run_in
 from stream.run.settings import register_groups
 from stream.run_folder import FILE_NAME
 
@@ -120,15 +118,36 @@ def job(composed: DictConfig) -> float | None:
         config = to_objects(composed)
         resume = config.resume is not None and (folder / FILE_NAME).exists()
         if resume:
+            from stream.run.resume import resumed_config  # with torch
+
             given = [text.lstrip("+~").partition("=")[0] for text in hydra_config.overrides.task]
             config = resumed_config(folder, config, given)
         with exclusive_writer(folder):
+            _say_first(folder, config, resume)
             return _run(folder, config, resume)
     raise SystemExit(status.code)  # before Hydra can say it again
 
 
+def _say_first(folder: Path, config: RunConfig, resume: bool) -> None:  # noqa: FBT001
+    """Say what is about to run, before the libraries that learn are imported.
+
+    In the run's log the same is said when its data are there, with their numbers.
+    """
+    begins = "going on with " if resume else ""
+    tasks = count(len(config.task), "task")
+    print(
+        f"{begins}{config.learner.name} on {config.stream_name}: {tasks}, "
+        f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed} ({folder})",
+        flush=True,
+    )
+
+
 def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa: FBT001
     """Run one job; the caller is the only writer of the folder."""
+    from rich.console import Console
+
+    from stream.run.session import run_in  # with torch
+
     # Jobs that run side by side share a screen: plain lines, each with its job's name.
     alone = in_first_process()
     return run_in(
