@@ -32,7 +32,7 @@ from stream.cli.sweeps import (
 )
 from stream.cli.terminal import outlive_readers
 from stream.config.complaints import complaints
-from stream.config.composition import to_objects
+from stream.config.composition import hydra_composes_alike, to_objects
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.errors import UserError
@@ -93,7 +93,7 @@ def _run_all() -> None:
     """
     with stop_requests(StopAll) as stop:
         try:
-            with complaints():
+            with complaints(), hydra_composes_alike():
                 job()
         except BrokenProcessPool as error:  # joblib raises one of its own
             stop.check()  # that process had not begun anything that could save
@@ -135,9 +135,11 @@ def _say_first(folder: Path, config: RunConfig, resume: bool) -> None:  # noqa: 
     """
     begins = "going on with " if resume else ""
     tasks = count(len(config.task), "task")
+    here = folder.is_relative_to(Path.cwd())
+    shown = folder.relative_to(Path.cwd()) if here else folder
     print(
         f"{begins}{config.learner.name} on {config.stream_name}: {tasks}, "
-        f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed} ({folder})",
+        f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed} ({shown})",
         flush=True,
     )
 
