@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
 from stream.cli.command_line import CommandLine
+from stream.cli.help import help_text
 from stream.cli.job_folders import register_job_folder
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
@@ -69,9 +70,17 @@ def main(arguments: Sequence[str]) -> None:
         check_command_line(conf_folder(), line)
         if line.multirun:
             check_sweep_folder(line.value("hydra.sweep.dir"), line.value("sweep"))
-        status.code = _started(line)
+        status.code = 0 if _helped(line) else _started(line)
     if status.code:
         raise SystemExit(status.code)
+
+
+def _helped(line: CommandLine) -> bool:
+    """Print the help if it is asked for and Hydra is not needed for it; return whether it was."""
+    text = line.flags.help and help_text(conf_folder(), line.config_name, line.settings())
+    if text:
+        print(text)
+    return bool(text)
 
 
 def _started(line: CommandLine) -> int:

@@ -145,6 +145,23 @@ def reading(folder: Path) -> Iterator[ConfigLoaderImpl]:
         GlobalHydra.instance().hydra, HydraConfig.instance().cfg = hydra, chosen
 
 
+@contextmanager
+def repository(folder: Path, config_name: str, overrides: Sequence[str]) -> Iterator[Any]:
+    """Have what Hydra knows of files and groups inside the block; nothing is composed.
+
+    Args:
+        folder: the YAML files.
+        config_name: the file that says what is composed.
+        overrides: settings; `SEARCHED` among them adds more folders.
+
+    Raises:
+        UserError: a file or folder that is not there, or cannot be read.
+    """
+    added = [text for text in overrides if text.startswith(f"{SEARCHED}=")]
+    with reading(folder) as loader, complaints():
+        yield loader._parse_overrides_and_create_caching_repo(config_name, added)[1]
+
+
 def choices_of(folder: Path, group: str, overrides: Sequence[str]) -> list[str]:
     """Return the choices of a group.
 
@@ -153,9 +170,7 @@ def choices_of(folder: Path, group: str, overrides: Sequence[str]) -> list[str]:
         group: the group, such as ``learner``.
         overrides: settings; `SEARCHED` among them adds more folders.
     """
-    added = [text for text in overrides if text.startswith(f"{SEARCHED}=")]
-    with reading(folder) as loader, complaints():
-        loader._parse_overrides_and_create_caching_repo(CONFIG_NAME, added)
+    with repository(folder, CONFIG_NAME, overrides):
         return members(group)
 
 
