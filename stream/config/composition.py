@@ -1,6 +1,7 @@
 """What Hydra composes of YAML files and overrides, and the typed objects that it stands for."""
 
 import copy
+import gc
 import os
 import secrets
 import warnings
@@ -28,7 +29,7 @@ from stream.config.complaints import LACKING_FOLDER, complaints, members
 from stream.config.names import chosen_in, unknown_setting
 from stream.config.run import RunConfig
 from stream.config.task import TaskSpec
-from stream.config.task_files import check_task_files, check_task_settings
+from stream.config.task_files import check_task_files, check_task_settings, tasks_as_one
 from stream.errors import NeededError, UserError, first_line, require
 
 CONFIG_NAME, VERSION_BASE = "config", "1.3"
@@ -82,19 +83,33 @@ class _Loader(ConfigLoaderImpl):
     _last: ClassVar[tuple[object, DictConfig] | None] = None
     """What was put together last, and from what; of this process, like Hydra's own store."""
 
+    def load_configuration(self, *arguments: Any, **named: Any) -> DictConfig:
+        """Compose; nothing of what is made is garbage, so that none is looked for meanwhile."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().load_configuration(*arguments, **named)
+        finally:
+            if collects:
+                gc.enable()
+
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: Any
     ) -> DictConfig:
         check_task_files(defaults, repo)
         basis = _basis(defaults, repo)
         if basis is None or _Loader._last is None or _Loader._last[0] != basis:
-            try:
-                composed = super()._compose_config_from_defaults_list(defaults, repo)
-            except HydraException:
-                check_task_settings(defaults, repo)  # what it says is clearer, if it is a task
-                raise
-            _Loader._last = basis, composed
+            _Loader._last = basis, self._put_together(defaults, repo)
         return copy.deepcopy(_Loader._last[1])
+
+    def _put_together(self, defaults: list[ResultDefault], repo: Any) -> DictConfig:
+        """Merge files; where one cannot be, say which."""
+        put_together = super()._compose_config_from_defaults_list
+        try:
+            return put_together(tasks_as_one(defaults, repo), repo)
+        except HydraException:
+            check_task_settings(defaults, repo)  # what it says is clearer, if it is a task
+        return put_together(defaults, repo)
 
 
 def _basis(defaults: list[ResultDefault], repo: Any) -> object:
@@ -121,12 +136,12 @@ def _basis(defaults: list[ResultDefault], repo: Any) -> object:
 @contextmanager
 def hydra_composes_alike() -> Iterator[None]:
     """Have what Hydra starts inside the block compose as `Composition` does."""
-    before = internal.ConfigLoaderImpl
-    internal.ConfigLoaderImpl = _Loader  # type: ignore[misc]
+    used: Any = internal
+    before, used.ConfigLoaderImpl = used.ConfigLoaderImpl, _Loader
     try:
         yield
     finally:
-        internal.ConfigLoaderImpl = before  # type: ignore[misc]
+        used.ConfigLoaderImpl = before
 
 
 @contextmanager

@@ -172,9 +172,9 @@ def _own_files(package: ModuleType, basis: Basis, blamed: Iterable[str]) -> dict
     found = set(blamed)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file and name != "__main__":
-            if name.partition(".")[0] in own or not file.startswith(foreign):
-                found.add(file)
+        is_own = name.partition(".")[0] in own
+        if file and name != "__main__" and (is_own or not file.startswith(foreign)):
+            found.add(file)
     return {file: stat for file in sorted(found) if (stat := _stat(file)) is not None}
 
 

@@ -80,8 +80,8 @@ class StandIn(Settings):
     GROUP: ClassVar[str] = GROUP
     tags: ClassVar[Tags]
     name: ClassVar[str]
-    method: ClassVar[Callable[[], Any]]
-    """Imports the method."""
+    method: ClassVar[Any]
+    """Imports the method when it is called."""
     checks: ClassVar[bool]
     """Whether the method checks more than its fields say."""
     complete: ClassVar[bool]

@@ -111,7 +111,10 @@ def test_help_knows_an_added_folder(tmp_path: Path) -> None:
 
 
 def test_help_of_another_kind_is_left_to_hydra(tmp_path: Path) -> None:
-    for name, text in {"no": "seed: 1", "other": 'hydra: {help: {template: "all: $CONFIG"}}'}.items():
+    for name, text in {
+        "no": "seed: 1",
+        "other": 'hydra: {help: {template: "all: $CONFIG"}}',
+    }.items():
         (tmp_path / f"{name}.yaml").write_text(text)
         assert help_text(tmp_path, name, []) is None
     assert help_text(tmp_path, "not_there", []) is None
@@ -121,10 +124,10 @@ def test_help_of_another_kind_is_left_to_hydra(tmp_path: Path) -> None:
 def test_the_first_line_says_what_runs_and_where(
     resume: bool, begin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config, _ = compose_settings(["task=[rte]", "learner=lora", "seed=3", "data=files", "data.root=x"])
+    config, _ = compose_settings(
+        ["task=[rte]", "learner=lora", "seed=3", "data=files", "data.root=x"]
+    )
     run._say_first(tmp_path, config, resume)
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith(begin)
-    assert line.endswith(
-        f"lora on custom: 1 task, data from files, minilm, seed 3 ({tmp_path})"
-    )
+    assert line.endswith(f"lora on custom: 1 task, data from files, minilm, seed 3 ({tmp_path})")

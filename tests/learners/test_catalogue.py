@@ -265,7 +265,7 @@ def test_a_method_with_a_check_of_its_own_is_asked_unless_all_is_default() -> No
 
 
 @dataclass
-class Path_(Learner):
+class AFolder(Learner):
     where: Path = Path()
 
 
@@ -284,7 +284,7 @@ class NoDefault(Learner):
     size: int
 
 
-@pytest.mark.parametrize("kind", [Path_, Many, NotANumber, NoDefault])
+@pytest.mark.parametrize("kind", [AFolder, Many, NotANumber, NoDefault])
 def test_fields_that_cannot_be_written_down_leave_the_method_itself(kind: type[Learner]) -> None:
     kind.name = "made"
     assert outlined(kind, Target("here")).fields is None
