@@ -231,6 +231,23 @@ def test_it_refuses_the_same_with_the_same_words(
     assert repr(outcome(LEARNERS.settings[name], values)) == repr(outcome(LEARNERS[name], values))
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("pals", {"size": 7}),
+        ("pals", {"size": 12, "lr": -1.0}),
+        ("pals", {"attention_heads": 0}),  # as long as nobody divides by it first
+        ("shared_adapter", {"part": "encoder"}),
+        ("shared_adapter", {"part": "nothing"}),
+        ("shared_adapter", {"size": 8}),
+    ],
+)
+def test_a_method_of_the_program_that_checks_itself(name: str, values: dict[str, Any]) -> None:
+    light = outcome(LEARNERS.settings[name], values)
+    assert light == outcome(LEARNERS[name], values)
+    assert isinstance(light, str) or name == "shared_adapter"
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_method_of_the_program_is_known_without_it(name: str) -> None:
     light, kind = LEARNERS.settings[name], LEARNERS[name]
