@@ -206,12 +206,13 @@ def _read(path: Path, basis: Basis) -> Known | None:
 
 def _write(path: Path, known: Known) -> None:
     """Write the cache, as a whole or not at all; without one, all works but is slower to start."""
-    with suppress(OSError):
+    with suppress(OSError, OverflowError):  # the latter: a default that JSON has no number for
+        written = msgspec.json.encode(known, enc_hook=str)  # of other defaults, what people see
         path.parent.mkdir(parents=True, exist_ok=True)
         number, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # others may write now
         try:
             with os.fdopen(number, "wb") as file:
-                file.write(msgspec.json.encode(known))
+                file.write(written)
             os.replace(name, path)
         finally:
             Path(name).unlink(missing_ok=True)

@@ -123,6 +123,28 @@ def test_a_second_start_knows_the_same_and_imports_only_what_is_asked_for(packag
             found["frist"]
 
 
+ODD = """
+    where: Path = Path()
+    sizes: list[int] = field(default_factory=list)
+    far: float = float("inf")
+"""
+
+
+def test_defaults_that_json_does_not_know_keep_nothing_else_from_the_cache(
+    package: Package,
+) -> None:
+    imports = "from dataclasses import field\nfrom pathlib import Path\n"
+    package.write("odd", METHOD.replace("\nfrom made", f"{imports}\nfrom made") + ODD)
+    first = package.started()
+    assert not first.broken
+    assert not issubclass(first.settings["odd"], StandIn)
+    second = package.started()
+    assert list(second) == list(first)
+    assert issubclass(second.settings["first"], StandIn)
+    assert second.settings["odd"].__name__ == "Method"
+    assert not is_imported("first")
+
+
 CHANGES: dict[str, Callable[[Package], None]] = {
     "the file": lambda p: p.write("first", METHOD.replace("(SIZE", "(SIZE + 1")),
     "what it imports": lambda p: p.write("_part", "SIZE = 5\n"),
