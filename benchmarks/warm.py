@@ -16,7 +16,9 @@ import transformers
 
 import run_stream
 from benchmarks.fork import forked
+from stream.learners import LEARNERS
 from stream.report import plots
+from stream.run import load, resume, session, verify
 
 # What the program imports when it first needs it; here once, instead of in every copy.
 IMPORTED = (
@@ -27,5 +29,10 @@ IMPORTED = (
     transformers.AutoModel,
     run_stream,
     plots,
+    dict(LEARNERS),
+    load,
+    resume,
+    session,
+    verify,
 )
 __all__ = ["forked", "run_stream"]

@@ -15,13 +15,13 @@ from stream.config.compose import override
 from stream.errors import require
 from stream.record.run_record import RunRecord
 from stream.run.lock import exclusive_writer
-from stream.run.predict import Prediction, Service, Text
-from stream.run.session import refuse_used_folder, run_in
 from stream.run.settings import compose_settings
-from stream.run.verify import verify
+from stream.run_folder import refuse_used_folder
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from stream.run.predict import Prediction, Service, Text
 
 Setting = str | int | float | bool | Path | Sequence[str] | None
 
@@ -84,7 +84,7 @@ class Results:
         ]
         return pd.DataFrame(rows, columns=["after", "on", *columns])
 
-    def predict(self, task: str, texts: Sequence[Text]) -> list[Prediction]:
+    def predict(self, task: str, texts: "Sequence[Text]") -> "list[Prediction]":
         """Return the learner's answer for each text (for a pair of texts, a tuple of two).
 
         Raises:
@@ -94,8 +94,10 @@ class Results:
         return self._service.predict(task, texts)
 
     @cached_property
-    def _service(self) -> Service:
+    def _service(self) -> "Service":
         """The learned tasks, loaded once."""
+        from stream.run.predict import Service  # with torch, which reading a record does not need
+
         return Service(self.folder)
 
     def verify(self) -> "pd.DataFrame":
@@ -105,6 +107,8 @@ class Results:
             UserError: data that cannot be read.
         """
         import pandas as pd
+
+        from stream.run.verify import verify
 
         checks = [(c.what, c.expected, c.found, c.ok) for c in verify(self.folder)]
         return pd.DataFrame(checks, columns=["check", "recorded", "found", "ok"])
@@ -150,6 +154,8 @@ def run_stream(
         require(unset, f"{name} is for the command line: task-stream run")
     folder = new if folder is None else Path(folder)
     refuse_used_folder(folder)
+    from stream.run.session import run_in  # with torch, after mistakes
+
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive_writer(folder):
         run_in(folder, config, Console(quiet=quiet), overrides=chosen)

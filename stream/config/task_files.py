@@ -1,6 +1,9 @@
 """The YAML file of a task: it describes the task that its name says, and no other."""
 
+import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from hydra.core.default_element import ResultDefault
@@ -23,7 +26,7 @@ def check_task_files(defaults: Sequence[ResultDefault], repository: Any) -> None
     Raises:
         UserError: a task is asked for twice, or its file describes something else.
     """
-    names = [str(d.config_path).partition("/")[2] for d in _tasks(defaults)]
+    names = [_name(default) for default in _tasks(defaults)]
     twice = sorted({name for name in names if names.count(name) > 1})
     require(not twice, f"a task is learned once; named more than once: {', '.join(twice)}")
     for default in _tasks(defaults):
@@ -34,6 +37,31 @@ def check_task_files(defaults: Sequence[ResultDefault], repository: Any) -> None
         keys = [str(key) for key in content if key != "defaults"]
         require(keys == [name], f"{where} has {', '.join(map(repr, keys))} at its top; {form}")
         require(default.package == GROUP, f"{where} must not have a line '# @package'")
+
+
+def tasks_as_one(defaults: Sequence[ResultDefault], repository: Any) -> list[ResultDefault]:
+    """Return what is composed, with tasks that follow one another as one file.
+
+    Merging a file goes through all that was merged before, so that takes less time.
+
+    Args:
+        defaults: everything that Hydra composes, checked by `check_task_files`.
+        repository: Hydra's, which gets the one file.
+    """
+    found: list[ResultDefault] = []
+    for are_tasks, group in groupby(defaults, _is_task):
+        several = list(group)
+        if are_tasks and len(several) > 1:
+            one = replace(several[0], config_path=f"{GROUP}/{'+'.join(map(_name, several))}")
+            loaded = copy.copy(repository.load_config(several[0].config_path))
+            loaded.config = OmegaConf.create()
+            for default in several:
+                name, content, _ = _file(default, repository)
+                loaded.config[name] = content._get_node(name)
+            repository.cache[f"config_path={one.config_path}"] = loaded
+            several = [one]
+        found += several
+    return found
 
 
 def check_task_settings(defaults: Sequence[ResultDefault], repository: Any) -> None:
@@ -59,14 +87,23 @@ def check_task_settings(defaults: Sequence[ResultDefault], repository: Any) -> N
 
 def _tasks(defaults: Sequence[ResultDefault]) -> Iterator[ResultDefault]:
     """Yield the tasks among everything that is composed."""
-    return (d for d in defaults if (d.config_path or "").startswith(f"{GROUP}/"))
+    return filter(_is_task, defaults)
+
+
+def _is_task(default: ResultDefault) -> bool:
+    return (default.config_path or "").startswith(f"{GROUP}/")
+
+
+def _name(default: ResultDefault) -> str:
+    """Return a task's name."""
+    return str(default.config_path).partition("/")[2]
 
 
 def _file(default: ResultDefault, repository: Any) -> tuple[str, Any, str]:
     """Return a task's name, the content of its file, and where that is."""
     loaded = repository.load_config(default.config_path)
     folder = str(loaded.path).removeprefix("file://")
-    name = str(default.config_path).partition("/")[2]
+    name = _name(default)
     return name, loaded.config, f"{folder}/{default.config_path}.yaml"
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import SPLITS
@@ -14,8 +13,6 @@ from stream.data.prepare.samples import subsample
 from stream.data.task import LoadedTask, Task
 from stream.data.text_encoder import TextEncoder
 from stream.seeding import numpy_generator
-
-DATA = {"generated": GeneratedData, "files": FilesData, "hub": HubData}
 
 
 def build_tasks(

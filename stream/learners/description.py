@@ -66,7 +66,7 @@ def described_learners() -> dict[str, LearnerDescription]:
     """Return the description of every method, by name."""
     from stream.learners import LEARNERS
 
-    return {name: describe(learner, name, learner.tags) for name, learner in LEARNERS.items()}
+    return {name: LEARNERS.description(name) for name in LEARNERS}
 
 
 def broken_learners() -> dict[str, str]:

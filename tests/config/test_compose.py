@@ -17,6 +17,7 @@ from stream.data.build import arrange
 from stream.data.task import Task
 from stream.errors import UserError
 from stream.learners import LEARNERS
+from stream.run.settings import with_learner
 from tests.conftest import made_task
 
 CONF = Path(__file__).parent.parent.parent / "conf"
@@ -61,7 +62,8 @@ def test_every_backbone_composes(backbone: str) -> None:
 
 @pytest.mark.parametrize("learner", sorted(LEARNERS))
 def test_every_learner_composes_with_its_own_defaults(learner: str) -> None:
-    assert composed(f"learner={learner}", ONE).learner == LEARNERS[learner]()
+    config = composed(f"learner={learner}", ONE)
+    assert with_learner(config).learner == LEARNERS[learner]()
 
 
 def test_the_classes_add_up() -> None:
@@ -225,3 +227,20 @@ def test_a_backbone_file_of_an_earlier_version_is_told_what_to_remove(tmp_path: 
     (tmp_path / "backbone" / "mine.yaml").write_text(text)
     with pytest.raises(UserError, match="'backbone_schema': a backbone's YAML needs no defaults"):
         composed(searched_too(tmp_path), "backbone=mine", ONE)
+
+
+def test_a_yaml_that_changes_is_composed_anew(tmp_path: Path) -> None:
+    """What the same files give is put together once, and nobody can change it for others."""
+    path = tmp_path / "task" / "mine.yaml"
+    path.parent.mkdir()
+    rte = (CONF / "task/rte.yaml").read_text().replace("rte:", "mine:", 1)
+    found = []
+    for version in (2, 30, 31):  # a file of the same size is another too
+        path.write_text(rte.replace("version: 1", f"version: {version}"))
+        chosen = ["task=[mine]", searched_too(tmp_path), f"seed={version}"]
+        for _ in range(2):
+            composition = Composition.of(CONF, chosen)
+            config = composition.run_config()
+            found.append((config.seed, config.task["mine"].version))
+            composition.settings.task.mine.version = 7
+    assert found == [(n, n) for n in (2, 2, 30, 30, 31, 31)]

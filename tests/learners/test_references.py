@@ -27,6 +27,7 @@ from stream.learners.tfidf import TfIdf
 from stream.learners.workload import Epoch
 from stream.report.progress import Display
 from stream.run.accounting import count_stored
+from stream.run.settings import with_learner
 from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, Stream, made_task
 
@@ -155,7 +156,7 @@ def test_the_display_plans_the_work_of_joint_training(
     tasks = sized_tasks()
     chosen = ["experiment=smoke", "learner=joint", f"learner.prefix={prefix}"]
     config, _ = compose_run(Path(__file__).parent.parent.parent / "conf", chosen)
-    config.training = SHORT
+    config = replace(with_learner(config), training=SHORT)
     Stream(config.learner, tasks)
     console = Console(file=StringIO(), width=200)
     with Display(console, tmp_path) as display:
