@@ -35,6 +35,7 @@ def run_in(
     overrides: Sequence[str],
     label: str = "",
     resume: bool = False,
+    is_job: bool = False,
 ) -> float | None:
     """Run a stream with its display and tracker; return the average score.
 
@@ -45,6 +46,7 @@ def run_in(
         overrides: what the command line gave, for the record.
         label: goes before every line that is shown.
         resume: go on from the folder's last checkpoint.
+        is_job: it is one of several runs of one command.
 
     Raises:
         UserError: something asked for is not there or makes no sense.
@@ -56,7 +58,7 @@ def run_in(
         refuse_used_folder(folder)
     with (
         folder_errors(folder, RUN),
-        Display(console, folder, label) as display,
+        Display(console, folder, label, config.display, is_job=is_job) as display,
         config.tracking as tracker,
     ):
         record = run_stream(
