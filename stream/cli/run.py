@@ -22,6 +22,7 @@ from rich.console import Console
 from stream.cli.boundary import EXIT_FAILED, error_boundary
 from stream.cli.command_line import CommandLine
 from stream.cli.job_folders import register_job_folder
+from stream.cli.next_steps import next_steps
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
 from stream.cli.sweeps import (
@@ -35,9 +36,12 @@ from stream.cli.terminal import outlive_readers
 from stream.config.complaints import complaints
 from stream.config.composition import to_objects
 from stream.config.paths import conf_folder
+from stream.config.display import QUIET
 from stream.config.run import RunConfig
-from stream.errors import UserError
+from stream.errors import UserError, is_out_of_memory
 from stream.record.run_record import RunRecord
+from stream.report.status import console_for
+from stream.run.checkpoint import CheckpointStore
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer
 from stream.run.resume import resumed_config
@@ -115,7 +119,9 @@ def job(composed: DictConfig) -> float | None:
     runtime = cast("dict[str, Any]", OmegaConf.to_container(hydra_config.runtime, resolve=False))
     folder = Path(runtime["output_dir"])
     if hydra_config.mode == RunMode.MULTIRUN:
-        return run_job(Job.now(), partial(to_objects, composed), partial(_run, folder))
+        quiet = composed.display == QUIET
+        run = partial(_run, folder, is_job=True)
+        return run_job(Job.now(), partial(to_objects, composed), run, quiet=quiet)
     with error_boundary(partial(_how_a_run_goes_on, folder)) as status:
         config = to_objects(composed)
         resume = config.resume is not None and (folder / FILE_NAME).exists()
@@ -123,21 +129,32 @@ def job(composed: DictConfig) -> float | None:
             given = [text.lstrip("+~").partition("=")[0] for text in hydra_config.overrides.task]
             config = resumed_config(folder, config, given)
         with exclusive_writer(folder):
-            return _run(folder, config, resume)
+            average = _run(folder, config, resume)
+        if config.display != QUIET:
+            for text in next_steps(config, folder):
+                print(text, flush=True)
+        return average
     raise SystemExit(status.code)  # before Hydra can say it again
 
 
-def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa: FBT001
+def _run(
+    folder: Path,
+    config: RunConfig,
+    resume: bool,  # noqa: FBT001
+    *,
+    is_job: bool = False,
+) -> float | None:
     """Run one job; the caller is the only writer of the folder."""
     # Jobs that run side by side share a screen: plain lines, each with its job's name.
     alone = in_first_process()
     return run_in(
         folder,
         config,
-        Console() if alone else Console(force_terminal=False),
+        console_for() if alone else Console(force_terminal=False),
         overrides=HydraConfig.get().overrides.task,
         label="" if alone else folder.name,
         resume=resume,
+        is_job=is_job,
     )
 
 
@@ -149,6 +166,9 @@ def _how_a_run_goes_on(folder: Path, error: BaseException) -> str:
         lost = lost if written.exists() else "nothing was done yet"
         again = shlex.quote(f"resume={folder}")
         return f"; go on with: {again}" if error.saved else f"; {lost}"
+    if is_out_of_memory(error) and CheckpointStore(folder).latest() is not None:
+        again = shlex.quote(f"resume={folder}")
+        return f"; with more memory free, this run goes on with: {again}"
     try:
         partial = RunRecord.read(folder).status == "partial"
     except UserError:  # none was written, or it is not ours

@@ -25,7 +25,7 @@ from stream.run_folder import LOG_NAME
 
 TRAIN_COST = 3  # a training example costs about as much as three evaluated ones
 RATE_MEMORY = 0.9
-ESTIMATED_AFTER_S = 10.0  # before, or before a hundredth is done, the time left is a guess
+FIRST_S, ESTIMATED_AFTER_S = 2.0, 10.0  # before, the time left is a guess
 
 
 class Display:
@@ -199,7 +199,8 @@ class Display:
     def _time_left(self) -> str:
         """Estimate the time left from the work done so far."""
         elapsed = time.monotonic() - self._began
-        if not self._done or (self._done < self._total / 100 and elapsed < ESTIMATED_AFTER_S):
+        early = FIRST_S if self._done >= self._total / 100 else ESTIMATED_AFTER_S
+        if not self._done or elapsed < early:
             return ""
         return f"about {clock(elapsed * max(self._total - self._done, 0) / self._done)} left"
 
