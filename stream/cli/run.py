@@ -73,6 +73,11 @@ def main(arguments: Sequence[str]) -> None:
     with error_boundary() as status:
         line = with_run_folder(CommandLine(arguments))
         check_command_line(conf_folder(), line)
+        if line.dry_run:
+            from stream.cli.dry_run import dry_run  # with torch, which nothing above needs
+
+            dry_run(conf_folder(), line)
+            return
         if line.multirun:
             check_sweep_folder(line.value("hydra.sweep.dir"), line.value("sweep"))
         status.code = _started(line)

@@ -127,18 +127,27 @@ class Display:
 
     # During the stream.
 
-    def stage(self, what: str, *, announce: bool = True) -> None:
-        """Name what is being done; ``announce`` also where no line can change."""
+    def stage(self, what: str) -> None:
+        """Name what is being done."""
         self._what = what
-        self._status.stage(what, announce=announce)
+        self._status.stage(what)
+
+    def _stage_of_stream(self, what: str) -> None:
+        """Name what is being done of the stream, whose progress goes on."""
+        self._what = what
+        self._status.stage(what, self._time_left(), self._fraction, announce=False)
+
+    @property
+    def _fraction(self) -> float:
+        """How much of the stream is done."""
+        return min(self._done / max(self._total, 1), 1.0)
 
     def learning(self, index: int, task: Task) -> None:
         """A task is about to be learned."""
         self._index, self._rate = index, 0.0
         self._ticked = time.monotonic()
         title = f"task {index + 1} of {self._tasks}, {task.spec.title}"
-        self.stage(f"{title}: learning", announce=False)
-        self._update()
+        self._stage_of_stream(f"{title}: learning")
 
     def step(self, step: int, steps: int, examples: int) -> None:
         """A training step is done."""
@@ -151,9 +160,9 @@ class Display:
 
     def evaluating(self, index: int, tasks: int) -> None:
         """Some tasks are about to be scored after task ``index``."""
-        what = f"task {index + 1} of {self._tasks}: scoring {count(tasks, 'task')}"
-        self.stage(what, announce=False)
-        self._update()
+        self._stage_of_stream(
+            f"task {index + 1} of {self._tasks}: scoring {count(tasks, 'task')}"
+        )
 
     def evaluated(self, examples: int) -> None:
         """Some examples were scored."""
@@ -192,9 +201,7 @@ class Display:
     def _update(self, detail: str = "") -> None:
         """Say how far the stage is, and the whole run."""
         parts = (self._time_left(), detail)
-        self._status.update(
-            ", ".join(part for part in parts if part), min(self._done / max(self._total, 1), 1.0)
-        )
+        self._status.update(", ".join(part for part in parts if part), self._fraction)
 
     def _time_left(self) -> str:
         """Estimate the time left from the work done so far."""

@@ -113,15 +113,19 @@ class Status:
             self.console.print(thing, markup=False, highlight=False, soft_wrap=soft)
             self._said = time.monotonic()
 
-    def stage(self, what: str, *, announce: bool = True) -> None:
+    def stage(
+        self, what: str, detail: str = "", fraction: float | None = None, *, announce: bool = True
+    ) -> None:
         """Begin something else.
 
         Args:
             what: in a few words.
+            detail: how far it is.
+            fraction: how much of everything is done; None where that is not known.
             announce: a plain line names it after a second; else only what lasts is told.
         """
         with self._lock:
-            self._what, self._detail, self._fraction = what, "", None
+            self._what, self._detail, self._fraction = what, detail, fraction
             self._announces, self._told = announce, False
             self._began = time.monotonic()
         self._changed()
