@@ -13,6 +13,7 @@ from stream.formatting import clock, count
 from stream.report.plan import WorkPlan
 
 MOST_JOBS = 40
+UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 class Taken(Protocol):
@@ -133,11 +134,9 @@ def _columns(job: Foretold) -> list[str]:
 def size(num_bytes: float) -> str:
     """Return a size in a unit that fits.
 
-    >>> size(2_500_000), size(4.2e9), size(900)
-    ('2.5 MB', '4.2 GB', '0.9 kB')
+    >>> size(2_500_000), size(4.2e9), size(900), size(12_345)
+    ('2.5 MB', '4.2 GB', '0.9 kB', '12 kB')
     """
-    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
-        if num_bytes >= factor:
-            value = num_bytes / factor
-            return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"
-    return f"{num_bytes / 1e3:.1f} kB"
+    unit, factor = next(((u, f) for u, f in UNITS if num_bytes >= f), UNITS[-1])
+    value = num_bytes / factor
+    return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"

@@ -6,6 +6,7 @@ Importing this needs nothing heavy, so that it can speak while torch is imported
 import textwrap
 import threading
 import time
+import warnings
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -27,9 +28,10 @@ NOTEBOOK_WIDTH = 100
 
 def console_for(*, quiet: bool = False) -> Console:
     """Return where a person sees text: the standard output, as text in a notebook too."""
-    if in_notebook():
-        return Console(quiet=quiet, force_jupyter=False, width=NOTEBOOK_WIDTH)
-    return Console(quiet=quiet)
+    if not in_notebook():
+        return Console(quiet=quiet)
+    # A kernel calls its output a terminal, and rich would write every line as HTML of its own.
+    return Console(quiet=quiet, force_jupyter=False, force_terminal=False, width=NOTEBOOK_WIDTH)
 
 
 def in_notebook() -> bool:
@@ -69,9 +71,11 @@ class Status:
 
     def _live_line(self) -> "_Line | None":
         """Return a line that can change; None where there is none."""
+        if in_notebook():
+            return _NotebookLine(self)
         if self.console.is_terminal and not self.console.is_dumb_terminal:
             return _TerminalLine(self)
-        return _NotebookLine(self) if in_notebook() and not self._label else None
+        return None
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -251,6 +255,8 @@ class _NotebookLine:
         """Make the output."""
         from IPython.display import display  # a notebook has it
 
+        # tqdm, which other libraries import, would rather have widgets; nothing here needs them.
+        warnings.filterwarnings("ignore", message="IProgress not found")
         self._handle: Any = display({"text/plain": "starting"}, raw=True, display_id=True)
 
     def stop(self) -> None:

@@ -26,7 +26,7 @@ def memory_line(record: RunRecord) -> str:
 def as_text(table: Table) -> str:
     """Return a table as plain text, as wide as it needs."""
     text = io.StringIO()
-    Console(file=text, width=WIDTH, no_color=True).print(table)
+    Console(file=text, width=WIDTH, no_color=True, force_jupyter=False).print(table)
     return text.getvalue()
 
 

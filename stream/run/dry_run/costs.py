@@ -59,6 +59,7 @@ class Costs:
         first: how much a step of the first task takes of what ``step`` says.
         ending: what learning a task takes besides its steps, by (1, training rows).
         scoring: scoring a task, by (1, tokens).
+        warm_s: the very first score, which takes longer.
         fingerprint: of what serves all tasks so far, by (1, tasks).
         peak_bytes: the most memory in use so far, of a GPU where there is one.
         kept_bytes: how much more memory each further task takes.
@@ -74,6 +75,7 @@ class Costs:
     first: float
     ending: Line
     scoring: Line
+    warm_s: float
     fingerprint: Line
     peak_bytes: int
     kept_bytes: float

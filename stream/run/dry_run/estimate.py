@@ -15,7 +15,8 @@ from stream.run.dry_run.trial import batch_tokens, reads_earlier
 CELL_BYTES, EXAMPLES_A_BYTE = 180, 6  # of results.json: digest, score, time; what was right in base64
 LOSS_BYTES = 21
 TASK_BYTES = 3500  # its settings, account of rows, hashes
-FIGURES_BYTES = 400_000
+FIGURES_BYTES, FIGURES_BYTES_A_TASK = 180_000, 36_000
+DRAWING_BYTES = 40e6  # of memory: matplotlib, and what it draws
 CHECKPOINTS = 2  # kept at a time
 
 
@@ -39,7 +40,7 @@ class Estimate:
     peak_bytes: float
     checkpoint_bytes: float
     record_bytes: float
-    figures_bytes: float = FIGURES_BYTES
+    figures_bytes: float
 
     @property
     def seconds(self) -> float:
@@ -59,6 +60,8 @@ class Estimate:
         plan: WorkPlan,
         costs: Costs,
         prepare_s: float,
+        *,
+        on_gpu: bool,
     ) -> Self:
         """Return what a run takes.
 
@@ -68,19 +71,22 @@ class Estimate:
             plan: its work.
             costs: what was measured of its learner.
             prepare_s: how long it took to read the data and to load the encoder.
+            on_gpu: whether the memory is that of a GPU.
         """
         split, num_tasks = config.evaluation.split, len(tasks)
         scores = [costs.scoring.at(1, float(t.split(split).lengths.sum())) for t in tasks]
         measured = np.dot(_times_measured(config, plan), scores)
         later = num_tasks - costs.tried
+        drawing = 0.0 if on_gpu else DRAWING_BYTES
         marks = sum(costs.fingerprint.at(1, k + 1) for k in range(num_tasks))
         return cls(
             learning_s=_learning_s(config, tasks, plan, costs),
-            scoring_s=float(measured),
+            scoring_s=float(measured) + costs.warm_s,
             rest_s=prepare_s + marks + _probe_s(config, tasks, plan, costs),
-            peak_bytes=costs.peak_bytes + max(later, 0) * costs.kept_bytes,
+            peak_bytes=costs.peak_bytes + later * costs.kept_bytes + drawing,
             checkpoint_bytes=_checkpoint_bytes(config, plan, costs, num_tasks),
             record_bytes=_record_bytes(config, plan, num_tasks),
+            figures_bytes=FIGURES_BYTES + num_tasks * FIGURES_BYTES_A_TASK,
         )
 
 

@@ -66,7 +66,8 @@ class Foreteller:
         tasks, leaks = list(run.tasks), [Leak(**leak) for leak in run.record.data.leaks]
         plan = WorkPlan.of(config, tasks)
         costs = self._costs(run)
-        estimate = Estimate.of(config, tasks, plan, costs, prepare_s)
+        on_gpu = run.device.type == "cuda"
+        estimate = Estimate.of(config, tasks, plan, costs, prepare_s, on_gpu=on_gpu)
         return Forecast(tasks, leaks, plan, estimate, costs)
 
     def _costs(self, run: Run) -> Costs:

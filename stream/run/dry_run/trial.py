@@ -44,6 +44,7 @@ class _Measured:
     scores: list[tuple[tuple[float, float], float]] = field(default_factory=list)
     fingerprints: list[tuple[tuple[float, float], float]] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
+    warm_s: float = 0.0
 
 
 def measure(run: Run, show: Callable[[str], None] = lambda detail: None) -> Costs:
@@ -57,8 +58,10 @@ def measure(run: Run, show: Callable[[str], None] = lambda detail: None) -> Cost
         TrainingDivergedError: a loss that is not finite.
     """
     chosen, found = sampled(run.tasks), _Measured()
-    if run.learner.tags.is_multitask:  # it would learn all tasks at once, and these are too many
+    if run.learner.tags.is_multitask or reads_earlier(run.learner):
+        # One that learns all tasks at once, or makes room for them in order, gets no others.
         run = _anew(run, [_reduced(run, task, FEWEST_STEPS) for task in chosen])
+    found.warm_s = run.measure(_reduced(run, chosen[0], 1)).seconds
     steps = FEWEST_STEPS
     for index, task in enumerate(chosen):
         show(f"learning, {index + 1} of {len(chosen)} tasks")
@@ -168,14 +171,12 @@ def _fingerprint(run: Run, index: int, found: _Measured) -> None:
 
 
 def _score(run: Run, task: Task, found: _Measured) -> None:
-    """Score a task on many rows and on few; the very first time, to warm up, does not count."""
+    """Score a task on many rows and on few."""
     split = run.config.evaluation.split
     whole = _reduced(run, task, 1)
     held_out = whole.split(split)
     part = held_out.select(np.arange(0, len(held_out), PART))
     few = replace(whole, splits={**whole.splits, split: part})
-    if not found.scores:
-        run.measure(few)
     for some in (whole, few):
         seconds = run.measure(some).seconds
         found.scores.append(((1.0, float(some.split(split).lengths.sum())), seconds))
@@ -193,6 +194,7 @@ def _costs(run: Run, found: _Measured, tried: int) -> Costs:
         first=median(ratios) if ratios and found.steps else 1.0,
         ending=_line(found.endings[1:] or found.endings),
         scoring=_line(found.scores),
+        warm_s=found.warm_s,
         fingerprint=_line(found.fingerprints),
         peak_bytes=peak_bytes(run.device),
         kept_bytes=growth,
