@@ -13,7 +13,7 @@ from stream.report.progress import Display
 from stream.report.tracking import NoTracking
 from stream.run.run import Run
 from stream.run.runner import run_stream
-from stream.run.settings import compose_settings
+from stream.run.settings import compose_settings, with_learner
 from stream.run.setup import build_run
 
 
@@ -32,7 +32,7 @@ class RowTracker(NoTracking):
 
 def composed(settings: Sequence[str]) -> RunConfig:
     """Return what the settings say, as for run_stream.py; nothing is tracked."""
-    return compose_settings(["tracking=none", *settings])[0]
+    return with_learner(compose_settings(["tracking=none", *settings])[0])
 
 
 def set_up(settings: Sequence[str]) -> Run:

@@ -16,9 +16,10 @@ from stream.record.run_record import RunRecord
 from stream.report.status import console_for
 from stream.run.lock import exclusive_writer
 from stream.run.predict import Prediction, Service, Text
-from stream.run.session import refuse_used_folder, run_in
+from stream.run.session import run_in
 from stream.run.settings import compose_settings
 from stream.run.verify import verify
+from stream.run_folder import refuse_used_folder
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -44,6 +44,21 @@ def check_writable(folder: Path, place: Place) -> None:
     require(reason is None, _told(folder, place, str(reason)))
 
 
+def refuse_used_folder(folder: Path) -> None:
+    """Check that a run folder can be written to, and holds no more than a run killed at its start.
+
+    Raises:
+        UserError: names what is in the way.
+    """
+    check_writable(folder, RUN)
+    paths = folder.iterdir() if folder.is_dir() else ()
+    used = sorted(path.name for path in paths if path.name not in (LOCK, LOG_NAME))
+    require(
+        not used,
+        f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}; choose another",
+    )
+
+
 @contextmanager
 def folder_errors(folder: Path, place: Place) -> Iterator[None]:
     """Say what a failure to write below ``folder`` means; errors of other paths pass.

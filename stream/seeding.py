@@ -8,9 +8,12 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 
 def derive_seed(seed: int, *names: str | int) -> int:
@@ -24,14 +27,18 @@ def numpy_generator(seed: int, *names: str | int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(derive_seed(seed, *names)))
 
 
-def torch_generator(seed: int, *names: str | int) -> torch.Generator:
+def torch_generator(seed: int, *names: str | int) -> "torch.Generator":
     """Return torch's CPU generator for the purpose that the names describe."""
+    import torch  # only here: generated data need none
+
     return torch.Generator().manual_seed(derive_seed(seed, *names))
 
 
 @contextmanager
 def preserved_rng_state() -> Iterator[None]:
     """Restore the state of torch's global generators (CPU and GPUs in use) after the block."""
+    import torch
+
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=[gpu for gpu in gpus if torch.cuda.memory_reserved(gpu)]):
         yield
@@ -40,6 +47,8 @@ def preserved_rng_state() -> Iterator[None]:
 @contextmanager
 def torch_randomness(seed: int, *names: str | int) -> Iterator[None]:
     """Seed torch's global generators (as dropout uses them) for the block, then restore them."""
+    import torch
+
     with preserved_rng_state():
         torch.manual_seed(derive_seed(seed, *names))
         yield

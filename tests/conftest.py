@@ -17,18 +17,16 @@ import pytest
 import torch
 
 from stream.config.backbone import BackboneConfig
-from stream.config.compose import compose_run, register
+from stream.config.compose import compose_run
 from stream.config.run import TrainingConfig
 from stream.config.task import FilesSource, TaskSpec
-from stream.data.build import DATA
 from stream.data.task import Split, Task
 from stream.evaluation.evaluate import evaluate
-from stream.learners import LEARNERS
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.record.matrix import ScoreMatrix
-from stream.report.tracking import TRACKERS
+from stream.run.settings import register_groups
 from stream.seeding import numpy_generator
 from stream.training.loop import fit
 
@@ -122,7 +120,7 @@ class Stream:
 @pytest.fixture(scope="session", autouse=True)
 def _store() -> None:
     """What `run_stream.main` registers before it composes."""
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    register_groups()
 
 
 @pytest.fixture(scope="session")

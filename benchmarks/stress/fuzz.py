@@ -34,13 +34,10 @@ from analysis.__main__ import main as analysis
 from benchmarks import ROOT
 from benchmarks.stress.fuzz_input import changed, torn
 from stream.cli.main import main as task_stream
-from stream.config.compose import register
-from stream.data.build import DATA
 from stream.errors import UserError
-from stream.learners import LEARNERS
 from stream.record.run_record import RunRecord
-from stream.report.tracking import TRACKERS
 from stream.run.load import config_on
+from stream.run.settings import register_groups
 
 ANSWER_S = 20
 ROUND = 20  # examples between two looks at the clock
@@ -237,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="one target: record, facts, task, table, parquet")
     given_ = parser.parse_args(arguments)
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    register_groups()
     fuzzed = Fuzzed(Path(tempfile.mkdtemp(prefix="fuzz-")))
     targets = [fuzzed.record, fuzzed.facts, fuzzed.task, fuzzed.table, fuzzed.parquet]
     targets = [target for target in targets if given_.only in (None, target.__name__)]

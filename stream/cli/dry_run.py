@@ -1,7 +1,9 @@
 """``task-stream run --dry-run``: what would run and about what it would take; nothing is run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -10,12 +12,13 @@ from stream.cli.trials import Trials
 from stream.config.composition import Composition
 from stream.config.run import RunConfig
 from stream.config.typed import parse
-from stream.data.build import Notify
 from stream.errors import require
 from stream.formatting import count, data_label
-from stream.report.forecast import Foretold, job_table, run_table, task_table
 from stream.report.status import Status, console_for
-from stream.run.dry_run.foretell import Forecast, Foreteller
+
+if TYPE_CHECKING:
+    from stream.report.forecast import Foretold
+    from stream.run.dry_run.foretell import Forecast, Foreteller
 
 
 def dry_run(folder: Path, line: CommandLine) -> None:
@@ -40,8 +43,10 @@ def dry_run(folder: Path, line: CommandLine) -> None:
 
 def _show_run(config: RunConfig, folder: Path, console: Console, *, exact: bool) -> None:
     """Show one run; its folder has a name of its own unless it is ``exact``."""
-    with Status(console, config.display) as status:
-        forecast = Foreteller(_watched(status)).of(config)
+    with _foreteller(console, config.display) as (foreteller, _):
+        forecast = foreteller.of(config)
+    from stream.report.forecast import run_table, task_table
+
     console.print(
         f"{config.learner.name} on {config.stream_name}, {data_label(config.data.source)}, "
         f"{config.backbone.name}, seed {config.seed}; a dry run: nothing is written",
@@ -59,11 +64,12 @@ def _show_jobs(trials: Trials, console: Console) -> None:
     """Show the jobs of a multirun."""
     jobs, total = trials.jobs()
     forecasts = []
-    with Status(console, jobs[0][1].display) as status:
-        foreteller = Foreteller(_watched(status))
+    with _foreteller(console, jobs[0][1].display) as (foreteller, status):
         for number, (_, config) in enumerate(jobs, 1):
             status.stage(f"job {number} of {len(jobs)}")
             forecasts.append(foreteller.of(config))
+    from stream.report.forecast import job_table
+
     told = [
         _foretold(", ".join(job), forecast)
         for (job, _), forecast in zip(jobs, forecasts, strict=True)
@@ -73,25 +79,33 @@ def _show_jobs(trials: Trials, console: Console) -> None:
     console.print(_measured(forecasts), highlight=False, soft_wrap=True)
 
 
-def _watched(status: Status) -> Notify:
-    """Return what shows each stage as it begins."""
-    began = ""
+@contextmanager
+def _foreteller(console: Console, mode: str) -> "Iterator[tuple[Foreteller, Status]]":
+    """Import what foretells runs, and show what it does inside the block."""
+    with Status(console, mode) as status:
+        status.stage("loading torch")
+        from stream.run.dry_run.foretell import Foreteller
 
-    def notify(what: str, detail: str) -> None:
-        nonlocal began
-        if what != began:
-            status.stage(what)
-            began = what
-        status.update(detail)
+        began = ""
 
-    return notify
+        def notify(what: str, detail: str) -> None:
+            nonlocal began
+            if what != began:
+                status.stage(what)
+                began = what
+            status.update(detail)
+
+        yield Foreteller(notify), status
 
 
-def _foretold(settings: str, forecast: Forecast) -> Foretold:
+def _foretold(settings: str, forecast: "Forecast") -> "Foretold":
+    """Return what is told of a run."""
+    from stream.report.forecast import Foretold
+
     return Foretold(settings, len(forecast.tasks), forecast.plan, forecast.estimate)
 
 
-def _measured(forecasts: Sequence[Forecast]) -> str:
+def _measured(forecasts: "Sequence[Forecast]") -> str:
     """Say what the estimates come from."""
     all_costs = {id(forecast.costs): forecast.costs for forecast in forecasts}.values()
     steps = sum(costs.steps for costs in all_costs)

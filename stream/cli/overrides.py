@@ -14,7 +14,7 @@ from stream.config.effect import check_effects
 from stream.config.given import given_settings
 from stream.config.typed import parse
 from stream.errors import NeededError, require
-from stream.run.session import refuse_used_folder
+from stream.run_folder import refuse_used_folder
 
 ONLY_MULTIRUN = (
     "hydra.sweep.",

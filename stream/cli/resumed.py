@@ -8,7 +8,6 @@ from stream.cli.command_line import CommandLine
 from stream.config.compose import override
 from stream.errors import require
 from stream.record.run_record import RunRecord
-from stream.run.resume import unfinished_run
 from stream.run.settings import compose_settings
 
 ROOT = Path("runs")
@@ -33,6 +32,8 @@ def with_run_folder(line: CommandLine) -> CommandLine:
     if asked is None:
         return line
     if asked == "auto":
+        from stream.run.resume import unfinished_run  # with torch
+
         config, _ = compose_settings(line.settings())
         folder = unfinished_run(ROOT, config)
         if folder is None:

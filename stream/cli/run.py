@@ -17,10 +17,10 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
 from stream.cli.command_line import CommandLine
+from stream.cli.help import help_text
 from stream.cli.job_folders import register_job_folder
 from stream.cli.next_steps import next_steps
 from stream.cli.overrides import check_command_line
@@ -34,18 +34,15 @@ from stream.cli.sweeps import (
 )
 from stream.cli.terminal import outlive_readers
 from stream.config.complaints import complaints
-from stream.config.composition import to_objects
-from stream.config.paths import conf_folder
+from stream.config.composition import hydra_composes_alike, to_objects
 from stream.config.display import QUIET
+from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.errors import UserError, is_out_of_memory
+from stream.formatting import count, data_label
 from stream.record.run_record import RunRecord
-from stream.report.status import console_for
-from stream.run.checkpoint import CheckpointStore
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer
-from stream.run.resume import resumed_config
-from stream.run.session import run_in
 from stream.run.settings import register_groups
 from stream.run_folder import FILE_NAME
 
@@ -80,9 +77,17 @@ def main(arguments: Sequence[str]) -> None:
             return
         if line.multirun:
             check_sweep_folder(line.value("hydra.sweep.dir"), line.value("sweep"))
-        status.code = _started(line)
+        status.code = 0 if _helped(line) else _started(line)
     if status.code:
         raise SystemExit(status.code)
+
+
+def _helped(line: CommandLine) -> bool:
+    """Print the help if it is asked for and Hydra is not needed for it; return whether it was."""
+    text = line.flags.help and help_text(conf_folder(), line.config_name, line.settings())
+    if text:
+        print(text)
+    return bool(text)
 
 
 def _started(line: CommandLine) -> int:
@@ -104,7 +109,7 @@ def _run_all() -> None:
     """
     with stop_requests(StopAll) as stop:
         try:
-            with complaints():
+            with complaints(), hydra_composes_alike():
                 job()
         except BrokenProcessPool as error:  # joblib raises one of its own
             stop.check()  # that process had not begun anything that could save
@@ -131,15 +136,35 @@ def job(composed: DictConfig) -> float | None:
         config = to_objects(composed)
         resume = config.resume is not None and (folder / FILE_NAME).exists()
         if resume:
+            from stream.run.resume import resumed_config  # with torch
+
             given = [text.lstrip("+~").partition("=")[0] for text in hydra_config.overrides.task]
             config = resumed_config(folder, config, given)
         with exclusive_writer(folder):
+            if config.display != QUIET:
+                _say_first(folder, config, resume)
             average = _run(folder, config, resume)
         if config.display != QUIET:
             for text in next_steps(config, folder):
                 print(text, flush=True)
         return average
     raise SystemExit(status.code)  # before Hydra can say it again
+
+
+def _say_first(folder: Path, config: RunConfig, resume: bool) -> None:  # noqa: FBT001
+    """Say what is about to run, before the libraries that learn are imported.
+
+    In the run's log the same is said when its data are there, with their numbers.
+    """
+    begins = "going on with " if resume else ""
+    tasks = count(len(config.task), "task")
+    here = folder.is_relative_to(Path.cwd())
+    shown = folder.relative_to(Path.cwd()) if here else folder
+    print(
+        f"{begins}{config.learner.name} on {config.stream_name}: {tasks}, "
+        f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed} ({shown})",
+        flush=True,
+    )
 
 
 def _run(
@@ -150,12 +175,20 @@ def _run(
     is_job: bool = False,
 ) -> float | None:
     """Run one job; the caller is the only writer of the folder."""
+    from rich.console import Console
+
+    from stream.report.status import Status, console_for
+
     # Jobs that run side by side share a screen: plain lines, each with its job's name.
     alone = in_first_process()
+    console = console_for() if alone else Console(force_terminal=False)
+    with Status(console, config.display, "" if alone else folder.name) as status:
+        status.stage("loading torch")
+        from stream.run.session import run_in
     return run_in(
         folder,
         config,
-        console_for() if alone else Console(force_terminal=False),
+        console,
         overrides=HydraConfig.get().overrides.task,
         label="" if alone else folder.name,
         resume=resume,
@@ -171,7 +204,7 @@ def _how_a_run_goes_on(folder: Path, error: BaseException) -> str:
         lost = lost if written.exists() else "nothing was done yet"
         again = shlex.quote(f"resume={folder}")
         return f"; go on with: {again}" if error.saved else f"; {lost}"
-    if is_out_of_memory(error) and CheckpointStore(folder).latest() is not None:
+    if is_out_of_memory(error) and _has_checkpoint(folder):
         again = shlex.quote(f"resume={folder}")
         return f"; with more memory free, this run goes on with: {again}"
     try:
@@ -179,6 +212,13 @@ def _how_a_run_goes_on(folder: Path, error: BaseException) -> str:
     except UserError:  # none was written, or it is not ours
         return ""
     return f" (rows finished so far are in {written}, status: partial)" if partial else ""
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    """Whether a run kept a checkpoint."""
+    from stream.run.checkpoint import CheckpointStore  # with torch
+
+    return CheckpointStore(folder).latest() is not None
 
 
 def _how_a_sweep_goes_on(line: CommandLine, error: BaseException) -> str:

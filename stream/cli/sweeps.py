@@ -14,7 +14,6 @@ from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import torch
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -36,7 +35,6 @@ from stream.cli.outcomes import (
 from stream.config.run import RunConfig
 from stream.errors import TrainingDivergedError, UserError, is_out_of_memory, require
 from stream.record.run_record import RunRecord
-from stream.run.checkpoint import CheckpointStore
 from stream.run.interrupt import Interrupted
 from stream.run.lock import exclusive_writer
 from stream.run.settings import as_values, deciding_values, first_difference
@@ -215,6 +213,8 @@ def _run_once(config: RunConfig, job: Job, own: Outcome, run: Run) -> Outcome:
     Raises:
         UserError: the folder holds another configuration, or another process writes to it.
     """
+    from stream.run.checkpoint import CheckpointStore  # with torch, which no command line needs
+
     done, skipped = finished_before(config, job.folder), True
     if done is None:
         # Before anything is moved: what looks unfinished may be running in another start.
@@ -242,6 +242,8 @@ def _skipped(config: RunConfig, done: RunRecord) -> str:
 
 def on_its_gpu(config: RunConfig, number: int) -> RunConfig:
     """Return the configuration of a job, which takes its turn at the GPUs that are visible."""
+    import torch
+
     gpus = torch.cuda.device_count()
     if config.device != "auto" or gpus < 2:
         return config

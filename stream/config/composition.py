@@ -1,5 +1,7 @@
 """What Hydra composes of YAML files and overrides, and the typed objects that it stands for."""
 
+import copy
+import os
 import secrets
 import warnings
 from collections.abc import Iterator, Sequence
@@ -7,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from hydra import compose, version
+from hydra._internal import hydra as internal
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
@@ -70,17 +73,60 @@ def _objects_from_it() -> Iterator[None]:
 
 
 class _Loader(ConfigLoaderImpl):
-    """Hydra's loader, which also holds the files of tasks to their form."""
+    """Hydra's loader, which also holds the files of tasks to their form.
+
+    A run is composed several times, to check it and by Hydra, which composes twice. What the same
+    files give is put together once; that takes most of the time where there are many tasks.
+    """
+
+    _last: ClassVar[tuple[object, DictConfig] | None] = None
+    """What was put together last, and from what; of this process, like Hydra's own store."""
 
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: Any
     ) -> DictConfig:
         check_task_files(defaults, repo)
-        try:
-            return super()._compose_config_from_defaults_list(defaults, repo)
-        except HydraException:
-            check_task_settings(defaults, repo)  # what it says is clearer, if it is a task
-            raise
+        basis = _basis(defaults, repo)
+        if basis is None or _Loader._last is None or _Loader._last[0] != basis:
+            try:
+                composed = super()._compose_config_from_defaults_list(defaults, repo)
+            except HydraException:
+                check_task_settings(defaults, repo)  # what it says is clearer, if it is a task
+                raise
+            _Loader._last = basis, composed
+        return copy.deepcopy(_Loader._last[1])
+
+
+def _basis(defaults: list[ResultDefault], repo: Any) -> object:
+    """Return what decides what the files of a composition give, before any override of a value.
+
+    The files with the time of their last change, and the dataclasses in Hydra's store. None where
+    that cannot be said.
+    """
+    found = []
+    for default in defaults:
+        loaded = repo.load_config(default.config_path)
+        kind, _, folder = str(loaded.path).partition("://")
+        state: object = OmegaConf.get_type(loaded.config)
+        if kind == "file":
+            try:
+                file = os.stat(f"{folder}/{default.config_path}.yaml")
+            except OSError:  # it is called otherwise
+                return None
+            state = file.st_dev, file.st_ino, file.st_mtime_ns, file.st_size
+        found.append((default.config_path, default.package, default.primary, state))
+    return found
+
+
+@contextmanager
+def hydra_composes_alike() -> Iterator[None]:
+    """Have what Hydra starts inside the block compose as `Composition` does."""
+    before = internal.ConfigLoaderImpl
+    internal.ConfigLoaderImpl = _Loader  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        internal.ConfigLoaderImpl = before  # type: ignore[misc]
 
 
 @contextmanager
@@ -99,6 +145,23 @@ def reading(folder: Path) -> Iterator[ConfigLoaderImpl]:
         GlobalHydra.instance().hydra, HydraConfig.instance().cfg = hydra, chosen
 
 
+@contextmanager
+def repository(folder: Path, config_name: str, overrides: Sequence[str]) -> Iterator[Any]:
+    """Have what Hydra knows of files and groups inside the block; nothing is composed.
+
+    Args:
+        folder: the YAML files.
+        config_name: the file that says what is composed.
+        overrides: settings; `SEARCHED` among them adds more folders.
+
+    Raises:
+        UserError: a file or folder that is not there, or cannot be read.
+    """
+    added = [text for text in overrides if text.startswith(f"{SEARCHED}=")]
+    with reading(folder) as loader, complaints():
+        yield loader._parse_overrides_and_create_caching_repo(config_name, added)[1]
+
+
 def choices_of(folder: Path, group: str, overrides: Sequence[str]) -> list[str]:
     """Return the choices of a group.
 
@@ -107,9 +170,7 @@ def choices_of(folder: Path, group: str, overrides: Sequence[str]) -> list[str]:
         group: the group, such as ``learner``.
         overrides: settings; `SEARCHED` among them adds more folders.
     """
-    added = [text for text in overrides if text.startswith(f"{SEARCHED}=")]
-    with reading(folder) as loader, complaints():
-        loader._parse_overrides_and_create_caching_repo(CONFIG_NAME, added)
+    with repository(folder, CONFIG_NAME, overrides):
         return members(group)
 
 

@@ -74,6 +74,10 @@ class HubData(Settings):
     offline: bool = False
 
 
+DATA = {"generated": GeneratedData, "files": FilesData, "hub": HubData}
+"""The sources of rows, by the names that are chosen."""
+
+
 @dataclass
 class Limits(Settings):
     """The largest number of rows that is used of each task; null uses all.

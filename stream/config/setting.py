@@ -37,8 +37,8 @@ class Range:
         others: texts that are valid besides, such as ``all``.
     """
 
-    low: float
-    high: float
+    low: int | float  # a whole number stays one, also through JSON: messages show it
+    high: int | float
     above: bool = False
     below: bool = False
     others: tuple[str, ...] = ()

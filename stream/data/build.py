@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import SPLITS
@@ -16,7 +15,6 @@ from stream.data.text_encoder import TextEncoder
 from stream.formatting import count
 from stream.seeding import numpy_generator
 
-DATA = {"generated": GeneratedData, "files": FilesData, "hub": HubData}
 Notify = Callable[[str, str], None]
 """Called with what is about to be done, and how far that is."""
 

@@ -1,51 +1,53 @@
 """Finds the methods: modules of a package, and entry points of other packages.
 
 A module or entry point that cannot be used breaks nothing but itself: why is kept under its name.
+All of them are imported here; `stream.learners.catalogue` remembers what was found.
 """
 
 import importlib
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any
 
-from stream.errors import UserError, first_line, require, unknown
+from stream.errors import UserError, first_line, require
 from stream.learners.base import Learner
+from stream.learners.outline import Outline, Target, no_learner, outlined
 
 
 class Learners(dict[str, type[Learner]]):
     """The methods by name.
 
     Attributes:
+        targets: where each method was found.
         broken: the names that are taken by what is no method, and why it is none.
+        blamed: the files that a broken one failed in.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self.targets: dict[str, Target] = {}
         self.broken: dict[str, str] = {}
+        self.blamed: set[str] = set()
 
     def __missing__(self, name: str) -> type[Learner]:
         """Raise UserError: the name is unknown, or what has it is broken."""
-        if name in self.broken:
-            raise UserError(f"learner {name!r} cannot be used: {self.broken[name]}")
-        raise unknown("learner", name, self)
+        raise no_learner(name, self, self.broken)
 
-    def add(self, name: str, define: Callable[[], type[Learner] | None]) -> None:
+    def add(self, name: str, target: Target) -> None:
         """Take a method under a name, which two methods cannot have.
 
         Args:
             name: its name on the command line.
-            define: returns it, or None if there is none after all; if that fails, the name is
-                broken.
+            target: where it is, if there is one after all; if that fails, the name is broken.
         """
         try:
-            learner = define()
+            learner = _loaded(target.name) if target.is_entry else _defined_in(target.name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's file does
-            self.broken[name] = _reason(error)
+            self._break(name, error)
             return
         if learner is None:
             return
@@ -56,6 +58,23 @@ class Learners(dict[str, type[Learner]]):
             return
         learner.name = name
         self[name] = learner
+        self.targets[name] = target
+
+    def outlines(self) -> dict[str, Outline]:
+        """Return the outline of each method; what has none is broken, such as by its types."""
+        found = {}
+        for name, learner in list(self.items()):
+            try:
+                found[name] = outlined(learner, self.targets[name])
+            except Exception as error:  # noqa: BLE001 - as for `add`
+                del self[name]
+                self._break(name, error)
+        return found
+
+    def _break(self, name: str, error: BaseException) -> None:
+        """Remember why what has a name cannot be used."""
+        self.broken[name] = _reason(error)
+        self.blamed.update(_files(error))
 
 
 def find_learners(package: ModuleType, entries: Iterable[EntryPoint]) -> Learners:
@@ -69,19 +88,19 @@ def find_learners(package: ModuleType, entries: Iterable[EntryPoint]) -> Learner
     found = Learners()
     for info in pkgutil.iter_modules(package.__path__):
         if not info.ispkg:
-            found.add(info.name, partial(_defined_in, f"{package.__name__}.{info.name}"))
+            found.add(info.name, Target(f"{package.__name__}.{info.name}"))
     for entry in entries:
-        found.add(entry.name, partial(_loaded, entry))
+        found.add(entry.name, Target(entry.value, is_entry=True))
     return found
 
 
-def _loaded(entry: EntryPoint) -> type[Learner]:
-    """Return the method that an entry point names.
+def _loaded(value: str) -> type[Learner]:
+    """Return the method that the value of an entry point names.
 
     Raises:
         UserError: it is none.
     """
-    return _checked(entry.load(), f"entry point {entry.value}")
+    return _checked(EntryPoint("", value, "").load(), f"entry point {value}")
 
 
 def _defined_in(name: str) -> type[Learner] | None:
@@ -114,6 +133,13 @@ def _checked(learner: Any, where: object) -> type[Learner]:
     decorated = "__dataclass_fields__" in vars(learner)
     require(decorated or not own, f"{where}: put @dataclass before class {learner.__name__}")
     return learner
+
+
+def _files(error: BaseException) -> set[str]:
+    """Return the files that an import failed in."""
+    named = [error.filename] if isinstance(error, SyntaxError) else []
+    frames = traceback.extract_tb(error.__traceback__)
+    return {name for name in [*named, *(frame.filename for frame in frames)] if name}
 
 
 def _reason(error: BaseException) -> str:

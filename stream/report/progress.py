@@ -110,10 +110,18 @@ class Display:
         self._step_cost = [TRAIN_COST * work.examples / max(work.steps, 1) for work in plan.works]
         self._total = plan.examples * TRAIN_COST + plan.evaluations + plan.probed
         self._began = self._ticked = time.monotonic()
+        self._log.info(
+            "%s on %s, %s, %s, %s, seed %s",
+            config.learner.name,
+            config.stream_name,
+            count(len(tasks), "task"),
+            data_label(config.data.source),
+            config.backbone.name,
+            config.seed,
+        )
         self.say(
-            f"{config.learner.name} on {config.stream_name}, {count(len(tasks), 'task')}, "
-            f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed}: "
-            f"{plan.examples:,} training examples, {plan.evaluations:,} evaluations"
+            f"{plan.steps:,} training steps, {plan.examples:,} examples, "
+            f"{plan.evaluations:,} evaluations"
         )
         if plan.probed:
             self.say(

@@ -25,7 +25,6 @@ from stream.config.run import SCORE_NEUTRAL
 from stream.metrics import summarize
 from stream.metrics.retention import forgetting_by_task
 from stream.record.run_record import RunRecord
-from stream.training.schedule import warmup_then_linear
 
 AXES = {
     "score/*": "task_index",
@@ -135,6 +134,8 @@ def _row(record: RunRecord, index: int) -> dict[str, float]:
 
 def _learning(record: RunRecord, index: int, before: int) -> Iterator[dict[str, float]]:
     """Yield the losses and the learning rate of a task; ``before`` steps were made before it."""
+    from stream.training.schedule import warmup_then_linear  # with torch, for trackers that run
+
     losses = record.losses.get(record.order[index], [])
     warmup = record.config["training"]["warmup"]
     stretch = math.ceil(len(losses) / POINTS)

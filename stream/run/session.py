@@ -6,25 +6,10 @@ from pathlib import Path
 from rich.console import Console
 
 from stream.config.run import RunConfig
-from stream.errors import require
 from stream.report.progress import Display
 from stream.run.runner import run_stream
-from stream.run_folder import LOCK, LOG_NAME, RUN, check_writable, folder_errors
-
-
-def refuse_used_folder(folder: Path) -> None:
-    """Check that a run folder can be written to, and holds no more than a run killed at its start.
-
-    Raises:
-        UserError: names what is in the way.
-    """
-    check_writable(folder, RUN)
-    paths = folder.iterdir() if folder.is_dir() else ()
-    used = sorted(path.name for path in paths if path.name not in (LOCK, LOG_NAME))
-    require(
-        not used,
-        f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}; choose another",
-    )
+from stream.run.settings import with_learner
+from stream.run_folder import RUN, folder_errors, refuse_used_folder
 
 
 def run_in(
@@ -41,7 +26,7 @@ def run_in(
 
     Args:
         folder: the run folder; the caller is its only writer.
-        config: the whole configuration.
+        config: the whole configuration; its learner may be the settings of one.
         console: where a person sees the run.
         overrides: what the command line gave, for the record.
         label: goes before every line that is shown.
@@ -56,6 +41,7 @@ def run_in(
     """
     if not resume:
         refuse_used_folder(folder)
+    config = with_learner(config)
     with (
         folder_errors(folder, RUN),
         Display(console, folder, label, config.display, is_job=is_job) as display,

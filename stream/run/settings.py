@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,17 @@ import msgspec
 
 from stream.config.compose import register, restore
 from stream.config.composition import Composition
+from stream.config.data import DATA
 from stream.config.effect import check_effects
 from stream.config.given import given_settings
 from stream.config.members import unusable
 from stream.config.paths import conf_folder
 from stream.config.run import SCORE_NEUTRAL, RunConfig
 from stream.config.typed import in_grammar, parse
-from stream.data.build import DATA
 from stream.errors import choose, require, understood
 from stream.formatting import visible
 from stream.learners import LEARNERS
+from stream.learners.outline import StandIn
 from stream.report.tracking import TRACKERS
 
 SHOWN_LETTERS = 100
@@ -28,12 +29,24 @@ SHOWN_LETTERS = 100
 
 def register_groups() -> None:
     """Make the names of learners, data sources and trackers known to Hydra."""
-    register({"learner": LEARNERS, "data": DATA, "tracking": TRACKERS})
+    register({"learner": LEARNERS.settings, "data": DATA, "tracking": TRACKERS})
     unusable("learner", LEARNERS.broken)
+
+
+def with_learner(config: RunConfig) -> RunConfig:
+    """Return a configuration that can run: its learner is the method itself, which is imported.
+
+    Raises:
+        UserError: what the method raises for its settings.
+    """
+    chosen = config.learner
+    return replace(config, learner=chosen.learner()) if isinstance(chosen, StandIn) else config
 
 
 def compose_settings(overrides: Sequence[str]) -> tuple[RunConfig, Path]:
     """Compose one run from conf/ and overrides as they are typed; return it and its run folder.
+
+    It has the settings of a learner; `with_learner` gives it the learner.
 
     Raises:
         UserError: an unknown name, option or value, with the valid choices; a preset that sweeps.

@@ -41,6 +41,7 @@ def build_run(
     device = pick_device(config.device)
     check_backbone(config.backbone)
     cache = cache_folder(config.cache)
+    notify("loading transformers and the tokenizer", "")
     text_encoder = TextEncoder(
         tokenizer_location(config.backbone),
         config.backbone.max_length,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream.config.backbone import BackboneConfig
-from stream.config.data import Limits
+from stream.config.data import DATA, Limits
 from stream.config.run import (
     CheckpointConfig,
     EvaluationConfig,
@@ -18,7 +18,6 @@ from stream.config.run import (
 )
 from stream.config.setting import LAST_SEED, Range, Rule, Settings, at_least, rules, setting
 from stream.config.task import DialectSpec, GeneratedText
-from stream.data.build import DATA
 from stream.errors import UserError
 from stream.learners import LEARNERS
 from stream.run.settings import compose_settings

@@ -15,7 +15,7 @@ from stream.run.dry_run.costs import Costs
 from stream.run.dry_run.estimate import Estimate
 from stream.run.dry_run.trial import measure
 from stream.run.run import Run
-from stream.run.settings import as_values
+from stream.run.settings import as_values, with_learner
 from stream.run.setup import build_run
 
 NOT_MEASURED = ("seed", "order", "order_seed", "stream", "experiment", "evaluation", "probe")
@@ -60,6 +60,7 @@ class Foreteller:
             UserError: something asked for is not there or makes no sense.
             TrainingDivergedError: a loss that is not finite.
         """
+        config = with_learner(config)
         began = time.perf_counter()
         run = build_run(config, Path(), self._notify)
         prepare_s = time.perf_counter() - began
