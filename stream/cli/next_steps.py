@@ -56,9 +56,11 @@ def program() -> list[str]:
 
 
 def _short(path: Path) -> str:
-    """Return a path from here if it lies below, else the whole."""
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    """Return a path from here if it lies below, else the whole; with a slash, as shells need."""
+    if not path.is_relative_to(Path.cwd()):
+        return str(path)
+    short = path.relative_to(Path.cwd())
+    return str(short) if len(short.parts) > 1 else f"./{short}"
 
 
 def _with(*words: str | Sequence[str]) -> str:

@@ -137,7 +137,8 @@ def _checkpoint_bytes(
     every = config.checkpoint.every
     within = every is not None and plan.works[-1].steps >= every
     shared = costs.shared_bytes * (1 if isolated and not within else CHECKPOINTS)
-    return own + shared + (costs.moments_bytes if within else 0)
+    records = CHECKPOINTS * _record_bytes(config, plan, num_tasks)
+    return own + shared + records + (costs.moments_bytes if within else 0)
 
 
 def _record_bytes(config: RunConfig, plan: WorkPlan, num_tasks: int) -> float:
