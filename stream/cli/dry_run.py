@@ -68,14 +68,15 @@ def _show_jobs(trials: Trials, console: Console) -> None:
         for number, (_, config) in enumerate(jobs, 1):
             status.stage(f"job {number} of {len(jobs)}")
             forecasts.append(foreteller.of(config))
-    from stream.report.forecast import job_table
+    from stream.report.forecast import job_lines
 
     told = [
         _foretold(", ".join(job), forecast)
         for (job, _), forecast in zip(jobs, forecasts, strict=True)
     ]
     console.print(f"{count(total, 'job')}; a dry run: nothing is written", highlight=False)
-    console.print(job_table(told, total))
+    for text in job_lines(told, total):
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
     console.print(_measured(forecasts), highlight=False, soft_wrap=True)
 
 

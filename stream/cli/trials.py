@@ -71,7 +71,7 @@ class Trials:
         check_effects(map(self._tried, self._combinations(first)[0]))
 
     def jobs(self) -> tuple[list[tuple[list[str], RunConfig]], int]:
-        """Return the swept settings of each job with its configuration, and how many jobs there are.
+        """Return what is swept in each job with its configuration, and how many jobs there are.
 
         Of a large grid, and where a sweeper chooses, these are some of the jobs.
 

@@ -1,7 +1,7 @@
 """What a dry run says: the tasks of a run, the jobs of a multirun, and what they would take."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rich import box
 from rich.table import Table
@@ -10,31 +10,11 @@ from stream.config.task import SPLITS
 from stream.data.prepare.leakage import Leak
 from stream.data.task import Task
 from stream.formatting import clock, count
-from stream.report.plan import WorkPlan
+from stream.report.plan import Estimate, WorkPlan
 
 MOST_JOBS = 40
+JOB_HEADINGS = ("job", "steps", "learning", "scoring", "memory", "disk", "settings")
 UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-
-
-class Taken(Protocol):
-    """What a run takes; see `stream.run.dry_run.estimate.Estimate`."""
-
-    @property
-    def learning_s(self) -> float: ...
-    @property
-    def scoring_s(self) -> float: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def peak_bytes(self) -> float: ...
-    @property
-    def checkpoint_bytes(self) -> float: ...
-    @property
-    def record_bytes(self) -> float: ...
-    @property
-    def figures_bytes(self) -> float: ...
-    @property
-    def disk_bytes(self) -> float: ...
 
 
 class Foretold(NamedTuple):
@@ -43,7 +23,7 @@ class Foretold(NamedTuple):
     settings: str
     num_tasks: int
     plan: WorkPlan
-    taken: Taken
+    taken: Estimate
 
 
 def task_table(tasks: Sequence[Task], plan: WorkPlan) -> Table:
@@ -92,43 +72,42 @@ def run_table(foretold: Foretold, leaks: Iterable[Leak], mode: str) -> Table:
     return table
 
 
-def job_table(jobs: Sequence[Foretold], total: int) -> Table:
+def job_lines(jobs: Sequence[Foretold], total: int) -> list[str]:
     """Return what each job of a multirun would take, and all of them one after another.
 
     Args:
         jobs: those that were looked at.
         total: how many there are; the sum is of all, with the mean of ``jobs``.
     """
-    table = Table(box=box.SIMPLE)
-    for name in ("job", "settings"):
-        table.add_column(name)
-    for name in ("tasks", "steps", "learning", "scoring", "memory", "disk"):
-        table.add_column(name, justify="right")
-    for number, job in enumerate(jobs[:MOST_JOBS], 1):
-        table.add_row(str(number), job.settings, *_columns(job))
-    if len(jobs) > MOST_JOBS:
-        table.add_row("...", f"{len(jobs) - MOST_JOBS} more")
     factor = total / len(jobs)
-    table.add_section()
-    table.add_row(
-        "all",
-        f"{total}, in {clock(factor * sum(job.taken.seconds for job in jobs))}",
-        "",
-        f"{factor * sum(job.plan.steps for job in jobs):,.0f}",
-        clock(factor * sum(job.taken.learning_s for job in jobs)),
-        clock(factor * sum(job.taken.scoring_s for job in jobs)),
-        size(max(job.taken.peak_bytes for job in jobs)),
-        size(factor * sum(job.taken.disk_bytes for job in jobs)),
+    steps, learning, scoring, disk = (
+        factor * sum(values) for values in zip(*map(_amounts, jobs), strict=True)
     )
-    return table
+    peak = max(job.taken.peak_bytes for job in jobs)
+    rows = [JOB_HEADINGS]
+    for number, job in enumerate(jobs[:MOST_JOBS], 1):
+        own = _columns(*_amounts(job), job.taken.peak_bytes)
+        rows.append((str(number), *own, job.settings))
+    rows.append(("all", *_columns(steps, learning, scoring, disk, peak), ""))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(JOB_HEADINGS) - 1)]
+    lines = ["  ".join([*map(str.rjust, row, widths), row[-1]]).rstrip() for row in rows]
+    if len(jobs) > MOST_JOBS:
+        lines.insert(-1, f"... and {len(jobs) - MOST_JOBS} more")
+    seconds = factor * sum(job.taken.seconds for job in jobs)
+    return [*lines, f"{count(total, 'job')} one after another: about {clock(seconds)} in all"]
 
 
-def _columns(job: Foretold) -> list[str]:
-    """Return what a job takes, as text."""
+def _amounts(job: Foretold) -> tuple[float, float, float, float]:
+    """Return what of a job adds up: steps, seconds of learning and of scoring, bytes on disk."""
     taken = job.taken
-    times = clock(taken.learning_s), clock(taken.scoring_s)
-    room = size(taken.peak_bytes), size(taken.disk_bytes)
-    return [str(job.num_tasks), f"{job.plan.steps:,}", *times, *room]
+    return job.plan.steps, taken.learning_s, taken.scoring_s, taken.disk_bytes
+
+
+def _columns(
+    steps: float, learning: float, scoring: float, disk: float, peak: float
+) -> tuple[str, ...]:
+    """Return amounts as text, in the order of the headings."""
+    return f"{steps:,.0f}", clock(learning), clock(scoring), size(peak), size(disk)
 
 
 def size(num_bytes: float) -> str:

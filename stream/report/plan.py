@@ -1,4 +1,4 @@
-"""The work of a run, known before it starts."""
+"""The work of a run, known before it starts, and what it takes, which is estimated."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,3 +54,36 @@ class WorkPlan:
     def evaluations(self) -> int:
         """The evaluations of whole tasks."""
         return sum(size * times for size, times in zip(self.sizes, self.scored, strict=True))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes.
+
+    Attributes:
+        learning_s: seconds of learning.
+        scoring_s: seconds of scoring.
+        rest_s: seconds of reading the data, of the probe and of fingerprints.
+        peak_bytes: the most memory.
+        checkpoint_bytes: checkpoints on disk at the end.
+        record_bytes: the record and the log.
+        figures_bytes: the figures.
+    """
+
+    learning_s: float
+    scoring_s: float
+    rest_s: float
+    peak_bytes: float
+    checkpoint_bytes: float
+    record_bytes: float
+    figures_bytes: float
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.learning_s + self.scoring_s + self.rest_s
+
+    @property
+    def disk_bytes(self) -> float:
+        """Everything on disk."""
+        return self.checkpoint_bytes + self.record_bytes + self.figures_bytes

@@ -168,9 +168,7 @@ class Display:
 
     def evaluating(self, index: int, tasks: int) -> None:
         """Some tasks are about to be scored after task ``index``."""
-        self._stage_of_stream(
-            f"task {index + 1} of {self._tasks}: scoring {count(tasks, 'task')}"
-        )
+        self._stage_of_stream(f"task {index + 1} of {self._tasks}: scoring {count(tasks, 'task')}")
 
     def evaluated(self, examples: int) -> None:
         """Some examples were scored."""

@@ -12,7 +12,7 @@ from stream.run.settings import with_learner
 from stream.run_folder import RUN, folder_errors, refuse_used_folder
 
 
-def run_in(
+def run_in(  # noqa: PLR0913 - a run, where it is seen, and what began it
     folder: Path,
     config: RunConfig,
     console: Console,

@@ -5,20 +5,23 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stream.config.run import RunConfig
 from stream.data.build import Notify
 from stream.data.prepare.leakage import Leak
 from stream.data.task import Task
-from stream.report.plan import WorkPlan
+from stream.report.plan import Estimate, WorkPlan
 from stream.run.dry_run.costs import Costs
-from stream.run.dry_run.estimate import Estimate
+from stream.run.dry_run.estimate import estimated
 from stream.run.dry_run.trial import measure
 from stream.run.run import Run
 from stream.run.settings import as_values, with_learner
 from stream.run.setup import build_run
 
-NOT_MEASURED = ("seed", "order", "order_seed", "stream", "experiment", "evaluation", "probe")
+NAMES = ("seed", "experiment", "sweep", "tracking", "resume", "display")
+"""Settings that change nothing of what is foretold."""
+AMOUNTS = ("order", "order_seed", "stream", "probe", "checkpoint")
 """Settings that change what is done, not what a step costs."""
 RATES = ("lr", "head_lr")
 
@@ -51,7 +54,8 @@ class Foreteller:
     def __init__(self, notify: Notify = lambda what, detail: None):
         """Call ``notify`` with what is about to be done, and how far that is."""
         self._notify = notify
-        self._known: dict[str, Costs] = {}
+        self._costs: dict[str, Costs] = {}
+        self._known: dict[str, Forecast] = {}
 
     def of(self, config: RunConfig) -> Forecast:
         """Foretell a run; its learner is of no use afterwards.
@@ -61,31 +65,38 @@ class Foreteller:
             TrainingDivergedError: a loss that is not finite.
         """
         config = with_learner(config)
+        key = json.dumps(_alike(config), sort_keys=True)
+        if key not in self._known:
+            self._known[key] = self._foretold(config)
+        return self._known[key]
+
+    def _foretold(self, config: RunConfig) -> Forecast:
+        """Foretell a run that is unlike those before."""
         began = time.perf_counter()
         run = build_run(config, Path(), self._notify)
         prepare_s = time.perf_counter() - began
         tasks, leaks = list(run.tasks), [Leak(**leak) for leak in run.record.data.leaks]
         plan = WorkPlan.of(config, tasks)
-        costs = self._costs(run)
-        on_gpu = run.device.type == "cuda"
-        estimate = Estimate.of(config, tasks, plan, costs, prepare_s, on_gpu=on_gpu)
+        costs = self._measured(run)
+        estimate = estimated(run, tasks, plan, costs, prepare_s)
         return Forecast(tasks, leaks, plan, estimate, costs)
 
-    def _costs(self, run: Run) -> Costs:
+    def _measured(self, run: Run) -> Costs:
         """Return what the learner of a run costs, measured once for all that are alike."""
-        key = _alike(run.config)
-        if key not in self._known:
+        values = {k: v for k, v in _alike(run.config).items() if k not in AMOUNTS}
+        training, evaluation = run.config.training, run.config.evaluation
+        values["training"] = [training.batch_size, training.engine]
+        values["evaluation"] = [evaluation.split, evaluation.batch_tokens]
+        key = json.dumps(values, sort_keys=True)
+        if key not in self._costs:
             what = f"measuring {run.config.learner.name} on {run.config.backbone.name}"
-            self._known[key] = measure(run, lambda detail: self._notify(what, detail))
+            self._costs[key] = measure(run, lambda detail: self._notify(what, detail))
             gc.collect()
-        return self._known[key]
+        return self._costs[key]
 
 
-def _alike(config: RunConfig) -> str:
-    """Return what decides how long a step of a run takes."""
-    values = {k: v for k, v in as_values(config).items() if k not in NOT_MEASURED}
+def _alike(config: RunConfig) -> dict[str, Any]:
+    """Return what decides the amount and the cost of the work of a run."""
+    values = {k: v for k, v in as_values(config).items() if k not in NAMES}
     learner = {k: v for k, v in values["learner"].items() if k not in RATES}
-    batches = {"batch_size": config.training.batch_size, "engine": config.training.engine}
-    values |= {"learner": [config.learner.name, learner], "training": batches}
-    values["evaluation"] = [config.evaluation.split, config.evaluation.batch_tokens]
-    return json.dumps({**values, "task": list(values["task"])}, sort_keys=True)
+    return values | {"learner": [config.learner.name, learner]}
