@@ -84,7 +84,7 @@ def job_lines(jobs: Sequence[Foretold], total: int) -> list[str]:
         factor * sum(values) for values in zip(*map(_amounts, jobs), strict=True)
     )
     peak = max(job.taken.peak_bytes for job in jobs)
-    rows = [JOB_HEADINGS]
+    rows: list[tuple[str, ...]] = [JOB_HEADINGS]
     for number, job in enumerate(jobs[:MOST_JOBS], 1):
         own = _columns(*_amounts(job), job.taken.peak_bytes)
         rows.append((str(number), *own, job.settings))

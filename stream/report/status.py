@@ -7,6 +7,7 @@ import textwrap
 import threading
 import time
 import warnings
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -253,11 +254,10 @@ class _NotebookLine:
 
     def start(self) -> None:
         """Make the output."""
-        from IPython.display import display  # a notebook has it
-
+        library = import_module("IPython.display")  # a notebook has it
         # tqdm, which other libraries import, would rather have widgets; nothing here needs them.
         warnings.filterwarnings("ignore", message="IProgress not found")
-        self._handle: Any = display({"text/plain": "starting"}, raw=True, display_id=True)
+        self._handle: Any = library.display({"text/plain": "starting"}, raw=True, display_id=True)
 
     def stop(self) -> None:
         """Leave a last word: outputs cannot be taken away."""
