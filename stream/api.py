@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
 
 from stream.config.compose import override
 from stream.errors import require
 from stream.record.run_record import RunRecord
+from stream.report.status import console_for
 from stream.run.lock import exclusive_writer
 from stream.run.settings import compose_settings
 from stream.run_folder import refuse_used_folder
@@ -158,5 +158,5 @@ def run_stream(
 
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive_writer(folder):
-        run_in(folder, config, Console(quiet=quiet), overrides=chosen)
+        run_in(folder, config, console_for(quiet=quiet), overrides=chosen)
     return Results(folder)

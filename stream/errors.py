@@ -78,6 +78,13 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether there was no memory: of Python or NumPy, or of torch on a CPU or a GPU."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}  # torch need not be imported for it
+    by_allocator = isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    return bool(kinds & {"MemoryError", "OutOfMemoryError"}) or by_allocator
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or the name of its type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

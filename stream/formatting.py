@@ -38,6 +38,17 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def clock(seconds: float) -> str:
+    """Return a duration as minutes and seconds, with hours where there are some.
+
+    >>> clock(9.6), clock(3723)
+    ('0:10', '1:02:03')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def data_label(source: str) -> str:
     """Return how the source of the data is named; generated data in capitals."""
     return "GENERATED data" if source == "generated" else f"data from {source}"

@@ -1,16 +1,28 @@
 """Where a command's errors become one line and an exit code; whatever is not expected passes."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from stream.errors import IsolationError, TrainingDivergedError, UserError
+from stream.errors import (
+    IsolationError,
+    TrainingDivergedError,
+    UserError,
+    is_out_of_memory,
+    one_line,
+)
 from stream.run.interrupt import Interrupted
 
 EXIT_FAILED, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 SIGNALLED = 128  # a process that a signal ended has this and the signal's number as its code
-EXPECTED = (UserError, TrainingDivergedError, IsolationError, OSError, KeyboardInterrupt)
+EXPECTED = (UserError, TrainingDivergedError, IsolationError, OSError)
+ASKED = re.compile(r"(?:tried|unable) to allocate [\d.,]+ ?\w+", re.IGNORECASE)
+NEEDS_LESS = (
+    "a smaller training.batch_size, evaluation.batch_tokens or backbone.max_length needs less; "
+    "device=cpu needs no memory of a GPU"
+)
 
 
 @dataclass
@@ -30,10 +42,28 @@ def error_boundary(hint: Callable[[BaseException], str] = lambda error: "") -> I
     status = ExitStatus()
     try:
         yield status
-    except EXPECTED as error:
-        message = " ".join(str(error).split()) or "interrupted"
-        print(f"error: {message}{hint(error)}", file=sys.stderr)
-        status.code = _exit_code(error)
+    except Exception as error:
+        if not isinstance(error, EXPECTED) and not is_out_of_memory(error):
+            raise
+        _say(error, hint, status)
+    except KeyboardInterrupt as error:
+        _say(error, hint, status)
+
+
+def told(error: BaseException) -> str:
+    """Return what a person is told of an error, in one line."""
+    if is_out_of_memory(error):
+        asked = ASKED.search(one_line(error))
+        return f"out of memory{f' ({asked[0].lower()})' if asked else ''}; {NEEDS_LESS}"
+    if isinstance(error, KeyboardInterrupt) and not str(error):
+        return "interrupted"
+    return one_line(error)
+
+
+def _say(error: BaseException, hint: Callable[[BaseException], str], status: ExitStatus) -> None:
+    """Print an error in one line, and note the exit code."""
+    print(f"error: {told(error)}{hint(error)}", file=sys.stderr)
+    status.code = _exit_code(error)
 
 
 def _exit_code(error: BaseException) -> int:

@@ -23,6 +23,9 @@ COMMANDS = ("run", "multirun", "cfg", "info", "shell_completion")
 SHOWN = ("cfg", "info", "help")
 """With one of these Hydra shows something about the settings."""
 SHELLS = ("bash", "fish", "zsh")
+DRY_RUN = "--dry-run"
+SHORT = {"--quiet": "display=quiet"}
+"""Flags that stand for a setting."""
 
 
 class CommandLine:
@@ -41,7 +44,11 @@ class CommandLine:
         parser.error = _refuse  # type: ignore[method-assign]
         _say_both_versions(parser)
         options = [option for action in parser._actions for option in action.option_strings]
-        self._arguments = without_dashes(arguments, options)
+        options += [DRY_RUN, *SHORT]
+        self.dry_run = DRY_RUN in arguments
+        """Whether to say what would run, and to run nothing."""
+        given = [SHORT.get(text, text) for text in arguments if text != DRY_RUN]
+        self._arguments = without_dashes(given, options)
         self.flags, unread = _intermixed(parser, self._arguments)
         if unread:
             known = [name for name in options if name.startswith("--")]
@@ -106,7 +113,11 @@ class CommandLine:
 
     def extended(self, *texts: str) -> Self:
         """Return this command line and more overrides."""
-        return type(self)([*self._arguments, *texts])
+        return self._of([*self._arguments, *texts])
+
+    def _of(self, arguments: Sequence[str]) -> Self:
+        """Return a command line with other arguments, and like this one a dry run or not."""
+        return type(self)([*arguments, DRY_RUN] if self.dry_run else arguments)
 
     def without(self, keys: Sequence[str]) -> Self:
         """Return this command line without some of its settings."""
@@ -115,7 +126,7 @@ class CommandLine:
             for typed, override in zip(self._typed, self.overrides, strict=True)
             if override.key_or_group in keys
         ]
-        return type(self)([text for text in self._arguments if text not in left_out])
+        return self._of([text for text in self._arguments if text not in left_out])
 
     def for_hydra(self) -> list[str]:
         """Return the arguments, overrides first."""
@@ -132,6 +143,8 @@ class CommandLine:
         """
         flags = self.flags
         given = [f"--{name.replace('_', '-')}" for name in COMMANDS if getattr(flags, name)]
+        if self.dry_run:
+            given = [DRY_RUN, *(name for name in given if name not in ("--run", "--multirun"))]
         require(len(given) < 2, f"{' and '.join(given)} exclude each other; give one of them")
         shown = flags.cfg or flags.help
         require(

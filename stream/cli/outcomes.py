@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from stream.atomic_io import write_json
-from stream.formatting import DASH, percent, visible
+from stream.formatting import DASH, clock, percent, visible
 
 OUTCOMES = "outcomes"
 RUNNING, FINISHED, SKIPPED, FAILED, STOPPED = "running", "finished", "skipped", "failed", "stopped"
@@ -88,7 +88,7 @@ def heading(own: Outcome, plan: Plan, others: Sequence[Outcome]) -> str:
     """
     of = "" if plan.jobs is None else f" of {plan.jobs}"
     left = _time_left(plan, others)
-    after = "" if left is None else f" (about {_clock(left)} left)"
+    after = "" if left is None else f" (about {clock(left)} left)"
     return f"job {own.job + 1}{of}: {own.settings}{after}"
 
 
@@ -128,21 +128,10 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
         outcome.outcome,
         percent(outcome.average),
         percent(outcome.forgetting),
-        _clock(outcome.seconds) if ran else DASH,
+        clock(outcome.seconds) if ran else DASH,
         outcome.folder,
         outcome.settings,
     )
-
-
-def _clock(seconds: float) -> str:
-    """Return a duration as minutes and seconds, with hours where there are some.
-
-    >>> _clock(9.6), _clock(3723)
-    ('0:10', '1:02:03')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _folder(sweep: Path, start: str) -> Path:

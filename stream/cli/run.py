@@ -23,6 +23,7 @@ from stream.cli.command_line import CommandLine
 from stream.cli.completion import completing
 from stream.cli.help import help_text
 from stream.cli.job_folders import register_job_folder
+from stream.cli.next_steps import next_steps
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
 from stream.cli.sweeps import (
@@ -35,9 +36,10 @@ from stream.cli.sweeps import (
 from stream.cli.terminal import outlive_readers
 from stream.config.complaints import complaints
 from stream.config.composition import hydra_composes_alike, to_objects
+from stream.config.display import QUIET
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
-from stream.errors import UserError
+from stream.errors import UserError, is_out_of_memory
 from stream.formatting import count, data_label
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
@@ -69,6 +71,11 @@ def main(arguments: Sequence[str]) -> None:
     with error_boundary() as status:
         line = with_run_folder(CommandLine(arguments))
         check_command_line(conf_folder(), line)
+        if line.dry_run:
+            from stream.cli.dry_run import dry_run  # with torch, which nothing above needs
+
+            dry_run(conf_folder(), line)
+            return
         if line.multirun:
             check_sweep_folder(line.value("hydra.sweep.dir"), line.value("sweep"))
         status.code = 0 if _helped(line) else _started(line)
@@ -124,7 +131,9 @@ def job(composed: DictConfig) -> float | None:
     runtime = cast("dict[str, Any]", OmegaConf.to_container(hydra_config.runtime, resolve=False))
     folder = Path(runtime["output_dir"])
     if hydra_config.mode == RunMode.MULTIRUN:
-        return run_job(Job.now(), partial(to_objects, composed), partial(_run, folder))
+        quiet = composed.display == QUIET
+        run = partial(_run, folder, is_job=True)
+        return run_job(Job.now(), partial(to_objects, composed), run, quiet=quiet)
     with error_boundary(partial(_how_a_run_goes_on, folder)) as status:
         config = to_objects(composed)
         resume = config.resume is not None and (folder / FILE_NAME).exists()
@@ -134,8 +143,13 @@ def job(composed: DictConfig) -> float | None:
             given = [text.lstrip("+~").partition("=")[0] for text in hydra_config.overrides.task]
             config = resumed_config(folder, config, given)
         with exclusive_writer(folder):
-            _say_first(folder, config, resume)
-            return _run(folder, config, resume)
+            if config.display != QUIET:
+                _say_first(folder, config, resume)
+            average = _run(folder, config, resume)
+        if config.display != QUIET:
+            for text in next_steps(config, folder):
+                print(text, flush=True)
+        return average
     raise SystemExit(status.code)  # before Hydra can say it again
 
 
@@ -155,21 +169,32 @@ def _say_first(folder: Path, config: RunConfig, resume: bool) -> None:  # noqa: 
     )
 
 
-def _run(folder: Path, config: RunConfig, resume: bool) -> float | None:  # noqa: FBT001
+def _run(
+    folder: Path,
+    config: RunConfig,
+    resume: bool,  # noqa: FBT001
+    *,
+    is_job: bool = False,
+) -> float | None:
     """Run one job; the caller is the only writer of the folder."""
     from rich.console import Console
 
-    from stream.run.session import run_in  # with torch
+    from stream.report.status import Status, console_for
 
     # Jobs that run side by side share a screen: plain lines, each with its job's name.
     alone = in_first_process()
+    console = console_for() if alone else Console(force_terminal=False)
+    with Status(console, config.display, "" if alone else folder.name) as status:
+        status.stage("loading torch")
+        from stream.run.session import run_in
     return run_in(
         folder,
         config,
-        Console() if alone else Console(force_terminal=False),
+        console,
         overrides=HydraConfig.get().overrides.task,
         label="" if alone else folder.name,
         resume=resume,
+        is_job=is_job,
     )
 
 
@@ -181,11 +206,21 @@ def _how_a_run_goes_on(folder: Path, error: BaseException) -> str:
         lost = lost if written.exists() else "nothing was done yet"
         again = shlex.quote(f"resume={folder}")
         return f"; go on with: {again}" if error.saved else f"; {lost}"
+    if is_out_of_memory(error) and _has_checkpoint(folder):
+        again = shlex.quote(f"resume={folder}")
+        return f"; with more memory free, this run goes on with: {again}"
     try:
         partial = RunRecord.read(folder).status == "partial"
     except UserError:  # none was written, or it is not ours
         return ""
     return f" (rows finished so far are in {written}, status: partial)" if partial else ""
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    """Whether a run kept a checkpoint."""
+    from stream.run.checkpoint import CheckpointStore  # with torch
+
+    return CheckpointStore(folder).latest() is not None
 
 
 def _how_a_sweep_goes_on(line: CommandLine, error: BaseException) -> str:

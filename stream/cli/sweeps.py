@@ -20,6 +20,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from stream.cli.boundary import told
 from stream.cli.outcomes import (
     FAILED,
     FINISHED,
@@ -32,7 +33,7 @@ from stream.cli.outcomes import (
     outcomes,
 )
 from stream.config.run import RunConfig
-from stream.errors import TrainingDivergedError, UserError, one_line, require
+from stream.errors import TrainingDivergedError, UserError, is_out_of_memory, require
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted
 from stream.run.lock import exclusive_writer
@@ -138,7 +139,9 @@ class Job:
         return outcomes(self.sweep, self.start)
 
 
-def run_job(job: Job, build: Callable[[], RunConfig], run: Run) -> float | None:
+def run_job(
+    job: Job, build: Callable[[], RunConfig], run: Run, *, quiet: bool = False
+) -> float | None:
     """Run one job of a sweep; a failure is noted and printed, and does not stop the others.
 
     A job that finished in an earlier start is not run again; an unfinished one goes on from its
@@ -148,6 +151,7 @@ def run_job(job: Job, build: Callable[[], RunConfig], run: Run) -> float | None:
         job: the job.
         build: makes its configuration.
         run: runs it, from the start or (true) from its checkpoint; returns its average score.
+        quiet: say no more than what went wrong.
 
     Returns:
         The average score, None for a job that failed.
@@ -158,7 +162,8 @@ def run_job(job: Job, build: Callable[[], RunConfig], run: Run) -> float | None:
     began = time.monotonic()
     own = Outcome(job.number, job.folder.name, job.settings)
     own.write(job.sweep, job.start)
-    print(heading(own, job.plan, job.others()), flush=True)
+    if not quiet:
+        print(heading(own, job.plan, job.others()), flush=True)
     try:
         ended = _dropped(job, own) or _run_once(build(), job, own, run)
     except Interrupted as error:
@@ -169,8 +174,9 @@ def run_job(job: Job, build: Callable[[], RunConfig], run: Run) -> float | None:
             raise
         return None  # raised there, it would have the first process kill those that still save
     except Exception as error:  # noqa: BLE001 - whatever it is, the other jobs go on
-        ended = replace(own, outcome=FAILED, reason=one_line(error))
-        if not isinstance(error, UserError | TrainingDivergedError | FullDiskError):
+        ended = replace(own, outcome=FAILED, reason=told(error))
+        known = isinstance(error, UserError | TrainingDivergedError | FullDiskError)
+        if not known and not is_out_of_memory(error):
             _keep_traceback(job.folder)
     _end(job, ended, began)
     return ended.average

@@ -117,7 +117,9 @@ def _read(config: RunConfig) -> tuple[list[Task], TextEncoder]:
         revision=config.backbone.revision,
     )
     with Console(stderr=True).status("reading") as status:
-        tasks, _ = build_tasks(config, encoder, lambda name: status.update(f"reading {name}"))
+        tasks, _ = build_tasks(
+            config, encoder, lambda what, detail: status.update(f"{what}: {detail}")
+        )
     return tasks, encoder
 
 

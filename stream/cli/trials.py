@@ -68,6 +68,27 @@ class Trials:
         Raises:
             UserError: one cannot run, or a sweep would be lost or is not possible.
         """
+        check_effects(map(self._tried, self._combinations(first)[0]))
+
+    def jobs(self) -> tuple[list[tuple[list[str], RunConfig]], int]:
+        """Return what is swept in each job with its configuration, and how many jobs there are.
+
+        Of a large grid, and where a sweeper chooses, these are some of the jobs.
+
+        Raises:
+            UserError: as `check`.
+        """
+        first = self.first()
+        jobs, total = self._combinations(first)
+        sampled = first.hydra.sweeper.get("n_trials")
+        return [(list(job), self._tried(job)[0]) for job in jobs], sampled or total
+
+    def _combinations(self, first: Composition) -> tuple[list[Sequence[str]], int]:
+        """Return the jobs to try, and how many a grid has.
+
+        Raises:
+            UserError: a sweep would be lost or is not possible.
+        """
         first.run_config()
         self._refuse_swept_presets()
         given = {text.lstrip("+~").partition("=")[0] for text in self._fixed}
@@ -77,9 +98,9 @@ class Trials:
         grid = first.choice("hydra/sweeper") == "basic"
         self._refuse_impossible_sweeps(grid=grid)
         values = [self._values(override) for override in self._swept]
-        everything = grid and prod(map(len, values)) <= LARGEST
-        jobs = product(*values) if everything else _each_value_once(values)
-        check_effects(map(self._tried, jobs))
+        total = prod(map(len, values))
+        everything = grid and total <= LARGEST
+        return list(product(*values) if everything else _each_value_once(values)), total
 
     def _refuse_impossible_sweeps(self, *, grid: bool) -> None:
         """Raise UserError for sweeps of Hydra's own settings, and for what a grid does not have."""

@@ -11,6 +11,7 @@ from omegaconf import MISSING
 
 from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, Limits, StreamConfig
+from stream.config.display import AUTO, DISPLAYS
 from stream.config.setting import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -36,6 +37,7 @@ SCORE_NEUTRAL = (
     "experiment",
     "resume",
     "probe",
+    "display",
 )
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -150,6 +152,8 @@ class RunConfig(Settings):
         experiment: the name of the preset that chose these settings.
         sweep: the name of a multirun's folder; starting it again continues it.
         resume: the run folder to continue, or ``auto``.
+        display: ``auto`` shows a live line where there can be one, ``plain`` plain lines, and
+            ``quiet`` errors, warnings and the final result only.
     """
 
     learner: Any = MISSING
@@ -173,6 +177,7 @@ class RunConfig(Settings):
     experiment: str | None = None
     sweep: str | None = None
     resume: str | None = None
+    display: str = setting(AUTO, DISPLAYS)
 
     def __post_init__(self) -> None:
         """Check the values.

@@ -12,18 +12,23 @@ from stream.data.prepare.leakage import Leak, handle_leaks
 from stream.data.prepare.samples import subsample
 from stream.data.task import LoadedTask, Task
 from stream.data.text_encoder import TextEncoder
+from stream.formatting import count
 from stream.seeding import numpy_generator
+
+Notify = Callable[[str, str], None]
+"""Called with what is about to be done, and how far that is."""
 
 
 def build_tasks(
-    config: RunConfig, encoder: TextEncoder, on_task: Callable[[str], None] = lambda name: None
+    config: RunConfig, encoder: TextEncoder, notify: Notify = lambda what, detail: None
 ) -> tuple[list[Task], list[Leak]]:
     """Load every task, handle leaks between them, take samples, encode, and put them in order.
 
     Args:
         config: the run's configuration.
         encoder: the backbone's tokenizer, with its cache.
-        on_task: called with each task's name before the task is loaded and before it is encoded.
+        notify: called before each task is read, before leaks are looked for, and before each task
+            is encoded.
 
     Returns:
         The tasks in order, and the leaks that were found.
@@ -31,14 +36,15 @@ def build_tasks(
     Raises:
         UserError: data that are missing or wrong, or leaks with ``leaks=error``.
     """
-    loaded = {}
-    for name, spec in config.task.items():
-        on_task(name)
+    loaded, tasks = {}, []
+    of, all_tasks = len(config.task), count(len(config.task), "task")
+    for number, (name, spec) in enumerate(config.task.items(), 1):
+        notify(f"reading {all_tasks}", f"{number} of {of}, {name}")
         loaded[name] = load_task(config.data, name, spec, cache_folder(config.cache))
+    notify("checking leaks", "")
     leaks = handle_leaks(loaded, config.leaks)
-    tasks = []
-    for name, task in loaded.items():
-        on_task(name)
+    for number, (name, task) in enumerate(loaded.items(), 1):
+        notify(f"encoding {all_tasks}", f"{number} of {of}, {name}")
         tasks.append(_encode(config, name, task, encoder))
     return arrange(tasks, config.order, config.order_seed), leaks
 

@@ -1,6 +1,6 @@
 """What a person sees while a stream runs: one live line on a terminal, plain lines elsewhere.
 
-Everything but the live line also goes to run.log in the run folder.
+Everything but what is done at the moment also goes to run.log in the run folder.
 """
 
 import logging
@@ -11,58 +11,65 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from stream.config.run import RunConfig
 from stream.data.prepare.account_lines import account_lines
 from stream.data.prepare.shortages import shortages
 from stream.data.task import Task
-from stream.evaluation.probe import planned_evaluations
-from stream.formatting import count, data_label, percent
+from stream.formatting import clock, count, data_label, percent
 from stream.record.run_record import RunRecord
-from stream.report.summary import closing_table, memory_line
+from stream.report.plan import WorkPlan
+from stream.report.status import INDENT, Status
+from stream.report.summary import as_text, closing_table, memory_line
 from stream.run_folder import LOG_NAME
 
-PLAIN_EVERY_S = 10.0
 TRAIN_COST = 3  # a training example costs about as much as three evaluated ones
 RATE_MEMORY = 0.9
+FIRST_S, ESTIMATED_AFTER_S = 2.0, 10.0  # before, the time left is a guess
 
 
 class Display:
-    """The live display of one run; used in a ``with`` block."""
+    """The display of one run; used in a ``with`` block."""
 
-    def __init__(self, console: Console, folder: Path, label: str = ""):
-        """Show on ``console`` and log to ``folder``; ``label`` goes before every line."""
-        self._console = console
-        self._label = f"[{label}] " if label else ""
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.percentage:>3.0f}%  {task.fields[detail]}"),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._bar: TaskID = self._progress.add_task("", total=None, detail="")
+    def __init__(
+        self,
+        console: Console,
+        folder: Path,
+        label: str = "",
+        mode: str = "auto",
+        *,
+        is_job: bool = False,
+    ):
+        """Show on ``console`` and log to ``folder``.
+
+        Args:
+            console: where a person looks.
+            folder: the run folder.
+            label: goes before every line, where jobs share a screen.
+            mode: the setting ``display``.
+            is_job: it is one of several runs; their results are shown at the end of all.
+        """
+        self._status = Status(console, mode, label)
+        self._label = label
         self._log = logging.getLogger("stream")
         self._handler = logging.FileHandler(folder / LOG_NAME, encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-        self._warnings = _ConsoleWarnings(console)
-        self._where = ""
-        self._detail = ""
+        self._warnings = _ConsoleWarnings(self._status)
+        self._always = not is_job
+        self._what = ""
         self._tasks = self._index = 0
         self._step_cost: list[float] = []
         self._done = 0.0
-        self._total = 1.0
+        self._total = 0.0
         self._rate = 0.0
-        self._ticked = self._said = self._began = time.monotonic()
+        self._ticked = self._began = time.monotonic()
 
     def __enter__(self) -> Self:
         self._log.setLevel(logging.INFO)
         self._propagated, self._log.propagate = self._log.propagate, False
         self._log.addHandler(self._handler)
         self._log.addHandler(self._warnings)
-        self._progress.start()
+        self._status.__enter__()
         return self
 
     def __exit__(
@@ -71,7 +78,7 @@ class Display:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        self._status.stop()
         if error is not None:
             self._log.error("stopped: %s: %s", type(error).__name__, error)
         self._log.removeHandler(self._handler)
@@ -79,53 +86,49 @@ class Display:
         self._log.propagate = self._propagated
         self._handler.close()
 
-    def say(self, line: str) -> None:
-        """Print a line and log it."""
-        wrap = self._console.is_terminal  # a line in a file or a pipe stays one line
-        text = self._label + line
-        self._console.print(text, markup=False, highlight=False, soft_wrap=not wrap)
+    def say(self, line: str, *, always: bool = False) -> None:
+        """Print a line and log it; with ``always`` it is printed in quiet, too."""
+        self._status.say(line, always=always)
         self._log.info(line)
-        self._said = time.monotonic()
 
     # Before the first task.
 
-    def reading(self, name: str) -> None:
-        """A task is about to be read and encoded."""
-        self._where = f"reading {name}"
-        self._show()
-
-    def loading(self, backbone: str) -> None:
-        """The encoder is about to be loaded."""
-        self._where = f"loading {backbone}"
-        self._show()
+    def preparing(self, what: str, detail: str) -> None:
+        """Something is about to be done, and how far that is."""
+        if what != self._what:
+            self.stage(what)
+        self._status.update(detail)
 
     def start(self, config: RunConfig, tasks: Sequence[Task], done: int = 0) -> None:
         """Everything is ready; say what will be done, and plan the work for the time left.
 
         ``done`` tasks were learned before.
         """
-        split = config.evaluation.split
-        sizes = [len(task.split(split)) for task in tasks]
-        seen = [len(sizes) if config.evaluation.unseen else k + 1 for k in range(len(sizes))]
-        evaluations = sum(sum(sizes[:k]) for k in seen)
-        evaluations += sum(sizes) if config.evaluation.baseline else 0
-        plans = [config.learner.workload(task, config.training) for task in tasks]
-        training = sum(plan.examples for plan in plans)
-        probed = planned_evaluations(config.probe, tasks, split, [plan.steps for plan in plans])
+        plan = WorkPlan.of(config, tasks)
         self._tasks = len(tasks)
         # Steps may hold more examples than planned (replay), so the plan is kept a step.
-        self._step_cost = [TRAIN_COST * plan.examples / max(plan.steps, 1) for plan in plans]
-        self._total = training * TRAIN_COST + evaluations + probed
+        self._step_cost = [TRAIN_COST * work.examples / max(work.steps, 1) for work in plan.works]
+        self._total = plan.examples * TRAIN_COST + plan.evaluations + plan.probed
         self._began = self._ticked = time.monotonic()
-        self.say(
-            f"{config.learner.name} on {config.stream_name}, {count(len(tasks), 'task')}, "
-            f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed}: "
-            f"{training:,} training examples, {evaluations:,} evaluations"
+        self._log.info(
+            "%s on %s, %s, %s, %s, seed %s",
+            config.learner.name,
+            config.stream_name,
+            count(len(tasks), "task"),
+            data_label(config.data.source),
+            config.backbone.name,
+            config.seed,
         )
-        if probed:
-            self.say(f"the probe, every {config.probe.every} steps, adds {probed:,} evaluations")
+        self.say(
+            f"{plan.steps:,} training steps, {plan.examples:,} examples, "
+            f"{plan.evaluations:,} evaluations"
+        )
+        if plan.probed:
+            self.say(
+                f"the probe, every {config.probe.every} steps, adds {plan.probed:,} evaluations"
+            )
         for task in tasks:
-            if few := [*shortages(task, "train"), *shortages(task, split)]:
+            if few := [*shortages(task, "train"), *shortages(task, config.evaluation.split)]:
                 self.say(f"note: {task.name}: {'; '.join(few)}")
             for line in account_lines(task):
                 self._log.info("%s %s", task.name, line)
@@ -134,15 +137,25 @@ class Display:
 
     def stage(self, what: str) -> None:
         """Name what is being done."""
-        self._where, self._detail = what, ""
-        self._show()
+        self._what = what
+        self._status.stage(what)
+
+    def _stage_of_stream(self, what: str) -> None:
+        """Name what is being done of the stream, whose progress goes on."""
+        self._what = what
+        self._status.stage(what, self._time_left(), self._fraction, announce=False)
+
+    @property
+    def _fraction(self) -> float:
+        """How much of the stream is done."""
+        return min(self._done / max(self._total, 1), 1.0)
 
     def learning(self, index: int, task: Task) -> None:
         """A task is about to be learned."""
-        self._where = f"task {index + 1} of {self._tasks}, {task.spec.title}: learning"
-        self._index, self._detail, self._rate = index, "", 0.0
+        self._index, self._rate = index, 0.0
         self._ticked = time.monotonic()
-        self._show()
+        title = f"task {index + 1} of {self._tasks}, {task.spec.title}"
+        self._stage_of_stream(f"{title}: learning")
 
     def step(self, step: int, steps: int, examples: int) -> None:
         """A training step is done."""
@@ -151,17 +164,16 @@ class Display:
         self._rate = rate if step == 1 else RATE_MEMORY * self._rate + (1 - RATE_MEMORY) * rate
         self._ticked = now
         self._done += self._step_cost[self._index]
-        self._detail = f"step {step}/{steps}, {self._rate:,.0f} examples/s"
-        self._show()
+        self._update(f"step {step}/{steps}, {self._rate:,.0f} examples/s")
 
     def evaluating(self, index: int, tasks: int) -> None:
         """Some tasks are about to be scored after task ``index``."""
-        self.stage(f"task {index + 1} of {self._tasks}: scoring {count(tasks, 'task')}")
+        self._stage_of_stream(f"task {index + 1} of {self._tasks}: scoring {count(tasks, 'task')}")
 
     def evaluated(self, examples: int) -> None:
         """Some examples were scored."""
         self._done += examples
-        self._show()
+        self._update()
 
     def row(self, index: int, record: RunRecord) -> None:
         """Print the row of scores after task ``index``."""
@@ -174,58 +186,46 @@ class Display:
             f"learned in {times.train_s[index]:.1f} s, "
             f"scored in {times.evaluate_s[index]:.1f} s"
         )
-        pairs = (f"{t} {percent(s)}" for t, s in zip(titles, scores, strict=False))
-        self.say("      " + " · ".join(pairs))
+        if not self._status.in_notebook:  # there the scores are at hand as a table
+            pairs = [f"{t} {percent(s)}" for t, s in zip(titles, scores, strict=False)]
+            self.say(INDENT + " · ".join(pairs))
         cells = record.score_matrix.cells[index][: index + 1]
         undefined = [t for t, c in zip(titles, cells, strict=True) if c is not None and c.undefined]
         if undefined:
             why = "all predictions or all labels are equal"
-            self.say(f"      undefined, so recorded as 0 ({why}): {', '.join(undefined)}")
+            self.say(f"{INDENT}undefined, so recorded as 0 ({why}): {', '.join(undefined)}")
 
     def finish(self, record: RunRecord, folder: Path) -> None:
-        """Print the closing table."""
-        self._progress.stop()
+        """Print the closing table; what is left to do is shown as before."""
         table = closing_table(record)
         if not self._label:  # tables of jobs side by side would mix
-            self._console.print(table)
-        with self._console.capture() as capture:
-            self._console.print(table)
-        self._log.info("\n%s", capture.get())
-        self.say(memory_line(record))
-        self.say(f"run folder: {folder}")
+            self._status.show(table, always=self._always)
+        self._log.info("\n%s", as_text(table))
+        self.say(memory_line(record), always=self._always)
+        self.say(f"run folder: {folder}", always=self._always)
 
-    def _show(self) -> None:
-        """Refresh the live line; without a terminal, a plain line every ten seconds."""
-        left = self._time_left()
-        detail = ", ".join(part for part in (self._detail, left) if part)
-        if self._console.is_terminal:
-            self._progress.update(
-                self._bar,
-                description=self._where,
-                completed=min(self._done, self._total),
-                total=self._total,
-                detail=detail,
-            )
-        elif time.monotonic() - self._said > PLAIN_EVERY_S:
-            self.say(f"  {self._where}  {detail}".rstrip())
+    def _update(self, detail: str = "") -> None:
+        """Say how far the stage is, and the whole run."""
+        parts = (self._time_left(), detail)
+        self._status.update(", ".join(part for part in parts if part), self._fraction)
 
     def _time_left(self) -> str:
         """Estimate the time left from the work done so far."""
-        if self._done < self._total / 100:
-            return ""
         elapsed = time.monotonic() - self._began
-        left = int(elapsed * max(self._total - self._done, 0) / self._done)
-        return f"about {left // 60}:{left % 60:02d} left"
+        early = FIRST_S if self._done >= self._total / 100 else ESTIMATED_AFTER_S
+        if not self._done or elapsed < early:
+            return ""
+        return f"about {clock(elapsed * max(self._total - self._done, 0) / self._done)} left"
 
 
 class _ConsoleWarnings(logging.Handler):
     """Shows the program's warnings on the console too."""
 
-    def __init__(self, console: Console):
+    def __init__(self, status: Status):
         super().__init__(logging.WARNING)
-        self._console = console
+        self._status = status
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a warning; errors are printed by whoever catches them."""
         if record.levelno == logging.WARNING:
-            self._console.print(f"warning: {record.getMessage()}", markup=False, highlight=False)
+            self._status.say(f"warning: {record.getMessage()}", always=True)

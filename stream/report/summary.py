@@ -1,13 +1,17 @@
 """The closing words of a run, from its record."""
 
+import io
 from collections.abc import Iterator
 from statistics import fmean
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
-from stream.formatting import count, data_label, percent
+from stream.formatting import clock, count, data_label, percent
 from stream.record.run_record import RunRecord
+
+WIDTH = 120
 
 
 def memory_line(record: RunRecord) -> str:
@@ -19,8 +23,15 @@ def memory_line(record: RunRecord) -> str:
     return f"{kind}: {memory.tasks_identical} of {memory.tasks_checked} earlier tasks bit-identical"
 
 
+def as_text(table: Table) -> str:
+    """Return a table as plain text, as wide as it needs."""
+    text = io.StringIO()
+    Console(file=text, width=WIDTH, no_color=True, force_jupyter=False).print(table)
+    return text.getvalue()
+
+
 def closing_table(record: RunRecord) -> Table:
-    """Return the table that ends a run."""
+    """Return the table that ends a run; it fits into 80 columns."""
     metrics, ledger, timing = record.metrics, record.ledger, record.timing
     table = Table(
         title=f"{record.learner} on {record.stream}, {data_label(record.source)}",
@@ -36,20 +47,16 @@ def closing_table(record: RunRecord) -> Table:
     table.add_row("forgetting", percent(metrics["forgetting"]))
     for name, value in _asked_for(record):
         table.add_row(name, value)
-    table.add_row(
-        "parameters trained per task",
-        f"{trained:,.0f} ({percent(fraction)}% of the encoder, "
-        f"{percent(of_layers)}% of its layers)",
-    )
+    table.add_row("parameters trained per task", f"{trained:,.0f}")
+    table.add_row("  of the encoder", f"{percent(fraction)}%")
+    table.add_row("  of its layers", f"{percent(of_layers)}%")
     table.add_row("parameters stored in all", f"{ledger.total_multiple:.2f} x the encoder")
     last = ledger.tasks[-1]
     if last.buffer_examples:
         size = last.buffer_bytes / 2**20
         table.add_row("examples remembered", f"{last.buffer_examples:,} ({size:.1f} MiB)")
-    table.add_row(
-        "time",
-        f"{timing.train_s:.0f} s learning, {timing.evaluate_s + timing.baseline_s:.0f} s scoring",
-    )
+    scoring = timing.evaluate_s + timing.baseline_s
+    table.add_row("time", f"{clock(timing.train_s)} learning, {clock(scoring)} scoring")
     return table
 
 
@@ -58,12 +65,12 @@ def _asked_for(record: RunRecord) -> Iterator[tuple[str, str]]:
     metrics = record.metrics
     transfer = metrics.get("fwt")
     if record.config["evaluation"]["unseen"]:
-        why = "" if transfer is not None else " (needs two tasks and evaluation.baseline)"
+        why = "" if transfer is not None else " (needs two tasks, evaluation.baseline)"
         yield "forward transfer", f"{percent(transfer)}{why}"
     if record.probe is not None:
         lowest = metrics.get("min_acc")
         points = count(len(record.probe.points), "measurement")
-        yield "lowest score since learned (min-ACC)", f"{percent(lowest)} ({points} by the probe)"
+        yield "lowest score since learned", f"{percent(lowest)} (min-ACC, {points} by the probe)"
     if record.flops is not None:
         total, again = sum(record.flops.train), metrics.get("ce")
         efficiency = "" if again is None else f", efficiency (CE) {again:.2f}"

@@ -48,7 +48,7 @@ def run_stream(
     with stop_requests() as stop:
         stop.saved = resume
         started = time.perf_counter()
-        run = build_run(config, folder, display.reading, display.loading)
+        run = build_run(config, folder, display.preparing)
         run.record.overrides = None if overrides is None else list(overrides)
         how = _how(run)
         position = _go_on(run, folder, display, stop) if resume else None
@@ -56,6 +56,7 @@ def run_stream(
         run.update_record()
         run.record.write(folder)
         stop.saved = config.checkpoint.enabled
+        display.stage(f"opening the tracker ({config.tracking.name})")
         tracker.start(folder, run.record)
         display.start(config, run.tasks, run.num_done)
         display.say(how)
@@ -73,7 +74,9 @@ def run_stream(
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
                 stop.check()
+        display.stage("drawing figures")
         figures = _finish(run, folder)
+        display.stage(f"closing the tracker ({config.tracking.name})")
         tracker.finish(run.record, figures)
         display.finish(run.record, folder)
     return run.record

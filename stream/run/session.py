@@ -12,7 +12,7 @@ from stream.run.settings import with_learner
 from stream.run_folder import RUN, folder_errors, refuse_used_folder
 
 
-def run_in(
+def run_in(  # noqa: PLR0913 - a run, where it is seen, and what began it
     folder: Path,
     config: RunConfig,
     console: Console,
@@ -20,6 +20,7 @@ def run_in(
     overrides: Sequence[str],
     label: str = "",
     resume: bool = False,
+    is_job: bool = False,
 ) -> float | None:
     """Run a stream with its display and tracker; return the average score.
 
@@ -30,6 +31,7 @@ def run_in(
         overrides: what the command line gave, for the record.
         label: goes before every line that is shown.
         resume: go on from the folder's last checkpoint.
+        is_job: it is one of several runs of one command.
 
     Raises:
         UserError: something asked for is not there or makes no sense.
@@ -42,7 +44,7 @@ def run_in(
     config = with_learner(config)
     with (
         folder_errors(folder, RUN),
-        Display(console, folder, label) as display,
+        Display(console, folder, label, config.display, is_job=is_job) as display,
         config.tracking as tracker,
     ):
         record = run_stream(

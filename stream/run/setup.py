@@ -1,13 +1,13 @@
 """From a configuration to a run: tasks, pretrained encoder, learner."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from stream.config.paths import cache_folder, tokenizer_location
 from stream.config.run import RunConfig
-from stream.data.build import build_tasks
+from stream.data.build import Notify, build_tasks
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import choose, require
@@ -24,8 +24,7 @@ from stream.run_folder import CACHE, folder_errors
 def build_run(
     config: RunConfig,
     folder: Path,
-    on_task: Callable[[str], None] = lambda name: None,
-    on_backbone: Callable[[str], None] = lambda name: None,
+    notify: Notify = lambda what, detail: None,
     tasks: Sequence[Task] | None = None,
 ) -> Run:
     """Build a run that is ready for its first task.
@@ -33,8 +32,7 @@ def build_run(
     Args:
         config: the whole configuration; ``config.learner`` is the learner.
         folder: the run folder; nothing is written or read there yet.
-        on_task: called with the name of each task before it is read.
-        on_backbone: called with the encoder's name before it is loaded.
+        notify: called with what is about to be done, and how far that is.
         tasks: taken instead of those of the configuration, whose data are not read then.
 
     Raises:
@@ -43,6 +41,7 @@ def build_run(
     device = pick_device(config.device)
     check_backbone(config.backbone)
     cache = cache_folder(config.cache)
+    notify("loading transformers and the tokenizer", "")
     text_encoder = TextEncoder(
         tokenizer_location(config.backbone),
         config.backbone.max_length,
@@ -52,8 +51,8 @@ def build_run(
     check_vocabulary(config.backbone, text_encoder)
     given = None if tasks is None else (tasks, ())
     with folder_errors(cache, CACHE):
-        tasks, leaks = given or build_tasks(config, text_encoder, on_task)
-    on_backbone(config.backbone.name)
+        tasks, leaks = given or build_tasks(config, text_encoder, notify)
+    notify(f"loading the encoder {config.backbone.name}", "")
     encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
     ledger = LedgerRecord(
         base_parameters=encoder.num_parameters(),

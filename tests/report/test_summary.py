@@ -1,6 +1,7 @@
 """The closing words of a run: what was promised, and what was asked for at a price."""
 
 import io
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -8,7 +9,7 @@ from rich.console import Console
 from stream.metrics.within_task import ProbePoint
 from stream.record.derived import Derivation
 from stream.record.run_record import FlopRecord, MemoryRecord, ProbeRecord, RunRecord
-from stream.report.summary import closing_table, memory_line
+from stream.report.summary import as_text, closing_table, memory_line
 from tests.record.made_record import made_record
 
 
@@ -40,6 +41,23 @@ def test_what_cost_time_is_shown_at_the_end_and_nothing_else() -> None:
         probe.add(point, 0.1)
     flops = FlopRecord(train=[30 * 10**9, 60 * 10**9], one_pass=[10**10] * 2, epochs=[3, 3])
     text = told(made(2, unseen=True, probe=probe, flops=flops))
-    assert "needs two tasks and evaluation.baseline" in text  # it was not measured here
-    assert "25.0 (2 measurements by the probe)" in text
+    assert "needs two tasks, evaluation.baseline" in text  # it was not measured here
+    assert "25.0 (min-ACC, 2 measurements by the probe)" in text
     assert "90.0 GFLOP, efficiency (CE) 0.75" in text
+
+
+def test_the_closing_block_fits_80_columns() -> None:
+    probe = ProbeRecord(every=1, rows=4)
+    for point in (ProbePoint(0, 1, [0.9]), ProbePoint(1, 1, [0.25, 0.3])):
+        probe.add(point, 0.1)
+    flops = FlopRecord(train=[3 * 10**15, 6 * 10**15], one_pass=[10**15] * 2, epochs=[3, 3])
+    record = made(2, unseen=True, probe=probe, flops=flops)
+    large = {"trained_parameters": 124_654_321, "trained_fraction_of_layers": 1.004}
+    large |= {"buffer_examples": 12_345_678, "buffer_bytes": 2**40}
+    record.ledger.tasks = [replace(row, **large) for row in record.ledger.tasks]
+    Derivation(data_bytes=1000).update(record)
+    narrow = io.StringIO()
+    Console(file=narrow, width=80).print(closing_table(record))
+    lines = narrow.getvalue().splitlines()
+    assert len(lines) == len(as_text(closing_table(record)).splitlines())
+    assert max(map(len, lines)) <= 80

@@ -1,0 +1,89 @@
+"""The work of a run, known before it starts, and what it takes, which is estimated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from stream.config.run import RunConfig
+from stream.data.task import Task
+from stream.evaluation.probe import planned_evaluations
+from stream.learners.workload import Workload
+
+
+@dataclass(frozen=True)
+class WorkPlan:
+    """The work of a run on T tasks.
+
+    Attributes:
+        works: what learning each task takes, [T].
+        sizes: the examples of each task that are scored, [T].
+        scored: how often each task is scored, [T]; cells that may be reused count too.
+        probed: the evaluations of the probe.
+    """
+
+    works: list[Workload]
+    sizes: list[int]
+    scored: list[int]
+    probed: int
+
+    @classmethod
+    def of(cls, config: RunConfig, tasks: Sequence[Task]) -> Self:
+        """Return the work of a run whose learner has begun the stream."""
+        split, last = config.evaluation.split, len(tasks)
+        works = [config.learner.workload(task, config.training) for task in tasks]
+        unseen, before = config.evaluation.unseen, int(config.evaluation.baseline)
+        probed = planned_evaluations(config.probe, tasks, split, [work.steps for work in works])
+        return cls(
+            works=works,
+            sizes=[len(task.split(split)) for task in tasks],
+            scored=[before + (last if unseen else last - k) for k in range(last)],
+            probed=probed,
+        )
+
+    @property
+    def examples(self) -> int:
+        """The examples of all training steps."""
+        return sum(work.examples for work in self.works)
+
+    @property
+    def steps(self) -> int:
+        """All training steps."""
+        return sum(work.steps for work in self.works)
+
+    @property
+    def evaluations(self) -> int:
+        """The evaluations of whole tasks."""
+        return sum(size * times for size, times in zip(self.sizes, self.scored, strict=True))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes.
+
+    Attributes:
+        learning_s: seconds of learning.
+        scoring_s: seconds of scoring.
+        rest_s: seconds of reading the data, of the probe and of fingerprints.
+        peak_bytes: the most memory.
+        checkpoint_bytes: checkpoints on disk at the end.
+        record_bytes: the record and the log.
+        figures_bytes: the figures.
+    """
+
+    learning_s: float
+    scoring_s: float
+    rest_s: float
+    peak_bytes: float
+    checkpoint_bytes: float
+    record_bytes: float
+    figures_bytes: float
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.learning_s + self.scoring_s + self.rest_s
+
+    @property
+    def disk_bytes(self) -> float:
+        """Everything on disk."""
+        return self.checkpoint_bytes + self.record_bytes + self.figures_bytes
