@@ -7,8 +7,9 @@ one line, with exit code 2, before anything is written.
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +20,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from stream.cli.boundary import EXIT_FAILED, error_boundary
+from stream.cli.boundary import EXIT_FAILED, EXPECTED, error_boundary
 from stream.cli.command_line import CommandLine
 from stream.cli.job_folders import register_job_folder
 from stream.cli.overrides import check_command_line
@@ -36,7 +37,7 @@ from stream.config.complaints import complaints
 from stream.config.composition import to_objects
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
-from stream.errors import UserError
+from stream.errors import UserError, one_line
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer
@@ -44,6 +45,8 @@ from stream.run.resume import resumed_config
 from stream.run.session import run_in
 from stream.run.settings import register_groups
 from stream.run_folder import FILE_NAME
+
+PLUGINS = ("hydra/sweeper", "hydra/launcher")
 
 # When this module is imported, because other processes of a sweep get no more than `job`.
 register_job_folder()
@@ -79,10 +82,31 @@ def main(arguments: Sequence[str]) -> None:
 def _started(line: CommandLine) -> int:
     """Let Hydra do what a command line asks for; return the exit code."""
     sys.argv[1:] = line.for_hydra()
-    with error_boundary(partial(_how_a_sweep_goes_on, line)) as status:
+    with error_boundary(partial(_how_a_sweep_goes_on, line)) as status, of_plugins(line):
         _run_all()
         status.code = EXIT_FAILED if SweepReport.failed else 0
     return status.code
+
+
+@contextmanager
+def of_plugins(line: CommandLine) -> Iterator[None]:
+    """Turn what Hydra's sweepers and launchers raise into one line; jobs note their own errors.
+
+    Raises:
+        UserError: a sweeper or launcher cannot do what it was asked for.
+    """
+    try:
+        yield
+    except EXPECTED:
+        raise
+    except Exception as error:
+        if not line.multirun:
+            raise
+        names = (f"{group}={line.value(group) or 'basic'}" for group in PLUGINS)
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise UserError(
+            f"Hydra cannot run this sweep, with {', '.join(names)}: {reason}"
+        ) from error
 
 
 def _run_all() -> None:

@@ -61,6 +61,26 @@ def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "runs"], "arguments are required: --task (see task-stream predict --help)"),
+        (["predict", "runs", "--task"], "argument --task: expected one argument"),
+        (["compare"], "the following arguments are required: RUN"),
+        (["verify", "runs", "--jsn"], "unrecognized arguments: --jsn (see task-stream"),
+        (["--nope"], "COMMAND"),
+        (["tasks"], "required"),
+    ],
+)
+def test_what_the_parser_refuses_is_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("error", "code", "line"),
     [
         (UserError("two\nlines"), 2, "error: two lines; go on\n"),

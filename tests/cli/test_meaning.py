@@ -64,6 +64,14 @@ REFUSED = [
     ("hydra/sweeper=optuna", "hydra/sweeper=optuna has no effect without -m"),
     ("hydra.sweep.dir=x", "hydra.sweep.dir=x has no effect without -m"),
     ("-m hydra.run.dir=x", "hydra.run.dir=x has no effect with -m"),
+    ("-m hydra.sweeper.params.seed=1,2", "hydra.sweeper.params.seed=1,2: give what is swept by it"),
+    ("-m +hydra.sweeper.params={seed:3}", "give what is swept by itself"),
+    ("-m hydra.sweeper.search_space.seed.type=int", "give what is swept by itself"),
+    ("~stream", "stream is needed: give stream=VALUE"),
+    ("~learner", "learner is needed: give learner=VALUE"),
+    ("+learner=ewc", "+learner=ewc: there is one choice of learner; give learner=ewc"),
+    ("++task=[cola]", "there is one choice of task; give task=[cola]"),
+    ("+experiment=smoke", "there is one choice of experiment; give experiment=smoke"),
     ("-m sweep=s hydra.sweep.dir=x", "hydra.sweep.dir=x and sweep=NAME name the same folder"),
     ("-m hydra.mode=RUN", "hydra.mode=RUN contradicts -m"),
     ("hydra.mode=RUN seed=1,2", "several values in seed=1,2 need -m"),
@@ -113,7 +121,6 @@ COMPOSED = [
     ("hydra.job.chdir=true", "paths mean the folder where the command was given"),
     ("--cfg job learner.size=-3", "learner.size must be at least 1, got -3"),
     ("learner.lr=${nope}", "learner.lr: Interpolation key 'nope' not found"),
-    ("~learner", "learner is needed: give learner=VALUE"),
     ("+foo=1", "unknown setting 'foo'"),
     ("tracking=false", "unknown tracking 'false'. Valid: none, wandb"),
     ("learner=null", "unknown learner 'null'"),
@@ -124,6 +131,12 @@ COMPOSED = [
         "backbone=backbone_schema",
         "unknown backbone 'backbone_schema'. Valid: bert_base, ",
     ),
+    ("hydra.callbacks.sweep=null", "hydra.callbacks.sweep is the program's own"),
+    ("hydra.callbacks.sweep._target_=other", "hydra.callbacks.sweep is the program's own"),
+    ("device=gpu", "unknown device 'gpu'. Did you mean 'cpu'? Valid: auto, cpu, cuda, cuda:0"),
+    ("device=cuda:", "unknown device 'cuda:'"),
+    ("device=mps", "unknown device 'mps'"),
+    ("-m device=cpu,cuda:x", "unknown device 'cuda:x'"),
     ("-cn foo", "unknown --config-name 'foo'. Valid: config"),
     ("-m learner=glob(zz*)", "learner=glob(zz*) fits none of: adapter, "),
     ("-m learner.lr=interval(1e-4,1e-2)", "needs a sweeper that samples (hydra/sweeper=optuna"),
@@ -298,6 +311,12 @@ def test_another_sweeper_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     rate = "learner.lr=tag(log,interval(-1.0,1e-2))"
     assert "learner.lr must be positive" in told([*given, rate, best])
     assert "looks for the lowest average score" in told([*given, "learner.lr=interval(1e-4,1e-2)"])
+    assert "takes glob(...)" in told([*given, "learner=glob(adapter_*)", best])
+    # The end of a range is in it, other than where Hydra makes the jobs.
+    beyond = [*given, best, "training.warmup=range(0,1,0.25)"]
+    assert "training.warmup" in told(beyond)
+    check_command_line(CONF, CommandLine([*beyond[:-1], "training.warmup=range(0,1,0.3)"]))
+    check_command_line(CONF, CommandLine(["-m", ONE, "training.warmup=range(0,1,0.25)"]))
 
 
 def test_help_is_a_page_of_settings_that_exist() -> None:
