@@ -1,6 +1,7 @@
 """What stands behind ``task-stream run``: Hydra's flags, and settings in Hydra's grammar."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ from omegaconf import OmegaConf
 
 from stream.config.compose import searched_too
 from stream.config.composition import CONFIG_NAME, SEARCHED
-from stream.config.typed import in_grammar, parse, without_dashes
+from stream.config.typed import in_grammar, of_agent, parse, without_dashes
 from stream.errors import UserError, choose, require, unknown
 
 COMMANDS = ("run", "multirun", "cfg", "info", "shell_completion")
@@ -38,6 +39,8 @@ class CommandLine:
         parser.error = _refuse  # type: ignore[method-assign]
         options = [option for action in parser._actions for option in action.option_strings]
         self._arguments = without_dashes(arguments, options)
+        if "WANDB_SWEEP_ID" in os.environ:
+            self._arguments = [of_agent(argument) for argument in self._arguments]
         self.flags, unread = _intermixed(parser, self._arguments)
         if unread:
             known = [name for name in options if name.startswith("--")]

@@ -103,10 +103,8 @@ def of_plugins(line: CommandLine) -> Iterator[None]:
         if not line.multirun:
             raise
         names = (f"{group}={line.value(group) or 'basic'}" for group in PLUGINS)
-        reason = f"{type(error).__name__}: {one_line(error)}"
-        raise UserError(
-            f"Hydra cannot run this sweep, with {', '.join(names)}: {reason}"
-        ) from error
+        told = f"Hydra cannot run this sweep, with {', '.join(names)}"
+        raise UserError(f"{told}: {type(error).__name__}: {one_line(error)}") from error
 
 
 def _run_all() -> None:

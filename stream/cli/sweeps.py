@@ -188,12 +188,9 @@ def _dropped(job: Job, own: Outcome) -> Outcome | None:
     others = [outcome for outcome in job.others() if outcome.job != own.job]
     same = (o for o in others if (o.folder, o.settings) == (own.folder, own.settings))
     twin = next(same, None)
-    if twin is not None:  # its score is that of this job too: Optuna may ask for it twice
-        reason, scores = (
-            f"it has the settings of job {twin.job + 1}",
-            (twin.average, twin.forgetting),
-        )
-        return replace(own, outcome=SKIPPED, reason=reason, average=scores[0], forgetting=scores[1])
+    if twin is not None:  # whose score is that of this job too: Optuna may ask for it twice
+        own = replace(own, average=twin.average, forgetting=twin.forgetting)
+        return replace(own, outcome=SKIPPED, reason=f"it has the settings of job {twin.job + 1}")
     stopped = next((other for other in others if other.outcome == STOPPED), None)
     if stopped is not None and not in_first_process():
         return replace(own, outcome=STOPPED, reason=stopped.reason)

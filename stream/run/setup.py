@@ -82,11 +82,10 @@ def pick_device(name: str) -> torch.device:
         return torch.device("cuda" if gpus else "cpu")
     device = torch.device(name)
     if device.type == "cuda":
-        found = (
-            f"{count(gpus, 'CUDA device')}{_visible()}" if gpus else f"no CUDA device{_visible()}"
-        )
+        found = count(gpus, "CUDA device") if gpus else "no CUDA device"
         valid = ", ".join(["cpu", *(f"cuda:{index}" for index in range(gpus))])
-        require((device.index or 0) < gpus, f"device={name}: torch finds {found}. Valid: {valid}")
+        told = f"device={name}: torch finds {found}{_visible()}. Valid: {valid}"
+        require((device.index or 0) < gpus, told)
     if device.index is not None:
         torch.cuda.set_device(device)
     return device
