@@ -40,7 +40,7 @@ from stream.config.run import RunConfig
 from stream.errors import UserError, one_line
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
-from stream.run.lock import exclusive_writer
+from stream.run.lock import exclusive_writer, require_locks
 from stream.run.resume import resumed_config
 from stream.run.session import run_in
 from stream.run.settings import register_groups
@@ -70,6 +70,7 @@ def main(arguments: Sequence[str]) -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands on what it cannot do
     register_groups()
     with error_boundary() as status:
+        require_locks()
         line = with_run_folder(CommandLine(arguments))
         check_command_line(conf_folder(), line)
         if line.multirun:

@@ -100,6 +100,21 @@ def test_an_expected_error_is_one_line_and_a_code(
     assert capsys.readouterr().err == line
 
 
+def test_tables_of_runs_need_no_more_than_every_system_has() -> None:
+    """As on Windows: no module fcntl, and none of some signals."""
+    code = (
+        "import signal, sys, enum\n"
+        "sys.modules['fcntl'] = None\n"
+        "names = {n: v for n, v in signal.Signals.__members__.items() if 'USR' not in n}\n"
+        "del names['SIGHUP'], signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2\n"
+        "signal.Signals = enum.IntEnum('Signals', names)\n"
+        "from stream.cli.main import main\n"
+        "sys.exit(main(['compare', 'nothing']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, b"error: no usable run")
+
+
 def test_other_errors_pass() -> None:
     with pytest.raises(ZeroDivisionError), error_boundary():
         raise ZeroDivisionError
