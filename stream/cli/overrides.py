@@ -14,7 +14,7 @@ from stream.config.effect import check_effects
 from stream.config.given import given_settings
 from stream.config.names import GROUPS
 from stream.config.typed import OPTIONAL, parse
-from stream.errors import NeededError, require
+from stream.errors import NeededError, require, unknown
 from stream.run.session import refuse_used_folder
 
 ONLY_MULTIRUN = (
@@ -51,6 +51,9 @@ def check_command_line(folder: Path, line: CommandLine) -> None:
     trials = Trials(folder, overrides, line.config_name)
     first = trials.first()
     _check_hydra(first, overrides, multirun=line.multirun)
+    package = line.flags.package
+    if line.flags.cfg == "job" and package and package.partition(".")[0] not in first.settings:
+        raise unknown("--package", package, map(str, first.settings))
     if line.multirun:
         shared = first.choice("tracking") == "wandb" and "WANDB_RUN_ID" in os.environ
         require(not shared, "WANDB_RUN_ID names one run, -m starts several: unset it")
@@ -117,7 +120,7 @@ def _refuse_lost_choice(key: str, override: Override) -> None:
     if key not in GROUPS or (key == OPTIONAL and override.is_delete()):
         return
     require(not override.is_delete(), f"{key} is needed: give {key}=VALUE")
-    text = override.input_line
+    text = str(override.input_line)
     added = override.is_add() or override.is_force_add()
     require(not added, f"{text}: there is one choice of {key}; give {text.lstrip('+')}")
 

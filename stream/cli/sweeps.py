@@ -70,7 +70,8 @@ class SweepReport(Callback):
         del kwargs
         folder = Path(config.hydra.sweep.dir)
         found = outcomes(folder, self._start)
-        print("\n".join(closing_lines(folder, found)), flush=True)
+        search = config.hydra.sweeper.get("direction") is not None
+        print("\n".join(closing_lines(folder, found, search=search)), flush=True)
         SweepReport.failed = sum(outcome.outcome in (FAILED, STOPPED) for outcome in found)
 
 

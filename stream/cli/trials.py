@@ -94,8 +94,8 @@ class Trials:
             )
             require(
                 not (grid and override.is_interval_sweep()),
-                f"{text} needs a sweeper that samples (hydra/sweeper=optuna, of the package "
-                "hydra-optuna-sweeper); hydra/sweeper=basic takes a list of values",
+                f"{text} needs a sweeper that samples (hydra/sweeper=optuna, which pip install "
+                "'.[optuna]' brings); hydra/sweeper=basic takes a list of values",
             )
             require(
                 grid or override.value_type != ValueType.GLOB_CHOICE_SWEEP,

@@ -139,6 +139,8 @@ class WandbTracking:
         import wandb
         from wandb.errors import AuthenticationError, CommError, UsageError
 
+        if variable("DIR"):  # W&B warns of one that is not there
+            Path(variable("DIR")).mkdir(parents=True, exist_ok=True)
         mode = self._mode(str(wandb.setup().settings.base_url))
         try:
             self._open(wandb, folder, record, mode)

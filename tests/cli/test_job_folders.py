@@ -168,6 +168,9 @@ def test_headings_and_the_table_read_well_without_a_terminal(tmp_path: Path) -> 
     assert lines[2].split() == ["2", "failed", DASH, DASH, "0:03", "a-s2-11", "seed=2"]
     assert lines[6] == "sweep in sweep: 2 finished, 0 skipped, 1 failed, 2 running"
     assert lines[7:] == ["  failed: a-s2-11: loss nan\\x1b[2J"]
+    searched = closing_lines(Path("sweep"), found, search=True)
+    assert [line for line in searched if line not in lines] == ["best: job 3, average 75.0: seed=3"]
+    assert closing_lines(Path("sweep"), found[3:], search=True)[-1].startswith("sweep in")
     starts = {line.index(word) for line, word in zip(lines[1:6], ["a-s"] * 5, strict=True)}
     assert len(starts) == 1
 

@@ -4,12 +4,14 @@ Rows without a composition cost nothing; those with one take a tenth of a second
 """
 
 import re
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hydra.core.config_store import ConfigStore
+from hydra.errors import MissingConfigException
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
@@ -17,6 +19,7 @@ from omegaconf import OmegaConf
 from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
+from stream.config.complaints import complaints
 from stream.config.compose import compose_run
 from stream.config.composition import Composition
 from stream.config.names import unknown_setting
@@ -131,6 +134,7 @@ COMPOSED = [
         "backbone=backbone_schema",
         "unknown backbone 'backbone_schema'. Valid: bert_base, ",
     ),
+    ("--cfg job -p lerner.lr", "unknown --package 'lerner.lr'. Did you mean 'learner'?"),
     ("hydra.callbacks.sweep=null", "hydra.callbacks.sweep is the program's own"),
     ("hydra.callbacks.sweep._target_=other", "hydra.callbacks.sweep is the program's own"),
     ("device=gpu", "unknown device 'gpu'. Did you mean 'cpu'? Valid: auto, cpu, cuda, cuda:0"),
@@ -140,6 +144,7 @@ COMPOSED = [
     ("-cn foo", "unknown --config-name 'foo'. Valid: config"),
     ("-m learner=glob(zz*)", "learner=glob(zz*) fits none of: adapter, "),
     ("-m learner.lr=interval(1e-4,1e-2)", "needs a sweeper that samples (hydra/sweeper=optuna"),
+    ("-m hydra/sweeper=ax", "unknown hydra/sweeper 'ax'. Valid: basic"),
     ("-m hydra.job.name=a,b", "Hydra's own settings cannot be swept"),
     ("-m learner=adapter,replay learner.size=64,8", "learner.size=8 has no effect"),
     ("--info defaults learner=adaptor", "unknown learner 'adaptor'"),
@@ -317,6 +322,22 @@ def test_another_sweeper_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "training.warmup" in told(beyond)
     check_command_line(CONF, CommandLine([*beyond[:-1], "training.warmup=range(0,1,0.3)"]))
     check_command_line(CONF, CommandLine(["-m", ONE, "training.warmup=range(0,1,0.25)"]))
+
+
+@pytest.mark.parametrize(
+    ("choice", "extra"),
+    [
+        ("hydra/sweeper=optuna", "optuna"),
+        ("hydra/launcher=joblib", "sweep"),
+        ("hydra/launcher=submitit_slurm", "slurm"),
+    ],
+)
+def test_a_choice_of_an_optional_package_says_how_to_install_it(choice: str, extra: str) -> None:
+    missing = MissingConfigException("no such file", choice.replace("=", "/"))
+    with pytest.raises(UserError, match=re.escape(f"pip install '.[{extra}]'")), complaints():
+        raise missing
+    extras = tomllib.loads((CONF.resolve().parent / "pyproject.toml").read_text())["project"]
+    assert extra in extras["optional-dependencies"]
 
 
 def test_help_is_a_page_of_settings_that_exist() -> None:

@@ -258,6 +258,7 @@ def test_the_variables_of_wandb_count_unless_a_setting_says_otherwise(
     names = ("project", "name", "group", "job_type", "notes", "id", "dir")
     assert [asked[name] for name in names] == [*"pngjti", str(tmp_path / "elsewhere")]
     assert asked["tags"][-2:] == ["one", "two"]
+    assert (tmp_path / "elsewhere").is_dir()
     assert asked["entity"] is None  # W&B reads that variable itself
     said = WandbTracking(
         project="P", run_name="N", group="G", job_type="J", notes="T", entity="E", tags=["three"]
