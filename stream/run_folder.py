@@ -32,6 +32,7 @@ class Place(NamedTuple):
 RUN = Place("run folder", "hydra.run.dir")
 SWEEP = Place("sweep folder", "hydra.sweep.dir")
 CACHE = Place("cache", "cache")
+EXPORT = Place("export", "--out")
 
 
 def check_writable(folder: Path, place: Place) -> None:
@@ -77,7 +78,8 @@ def folder_errors(folder: Path, place: Place) -> Iterator[None]:
             left = f"{reason}; make room there, or choose another with {place.setting}=FOLDER"
             raise FullDiskError(f"{place.name} {folder}: {left}") from error
         obstacle = _obstacle(folder)
-        if obstacle is None and isinstance(error, FileNotFoundError):
+        itself = Path(os.path.abspath(folder)).is_relative_to(os.path.abspath(error.filename))
+        if obstacle is None and not itself and isinstance(error, FileNotFoundError):
             raise  # it was there when the run began: no mistake of the setting
         raise UserError(_told(folder, place, obstacle or reason)) from error
 

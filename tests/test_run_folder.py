@@ -138,6 +138,16 @@ def test_a_full_disk_is_told_once_with_the_folder_of_the_file(
     assert not list(Path("run").iterdir())
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no such file system here")
+def test_a_folder_that_the_system_makes_nobody_is_named() -> None:
+    folder = Path("/proc/new/cache")
+    with (
+        pytest.raises(UserError, match=r"cache /proc/new/cache: .*choose another with cache="),
+        folder_errors(folder, CACHE),
+    ):
+        folder.mkdir(parents=True)
+
+
 def test_errors_of_other_places_pass(here: Path) -> None:
     with pytest.raises(FileNotFoundError), folder_errors(Path("run"), RUN):
         Path("elsewhere/data.csv").read_text()

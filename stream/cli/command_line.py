@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from stream.cli.completion import TYPED
 from stream.config.compose import searched_too
 from stream.config.composition import CONFIG_NAME, SEARCHED
-from stream.config.typed import in_grammar, parse, without_dashes
+from stream.config.typed import in_grammar, of_agent, parse, without_dashes
 from stream.errors import UserError, choose, require, unknown
 from stream.version import installed_version
 
@@ -49,6 +49,8 @@ class CommandLine:
         """Whether to say what would run, and to run nothing."""
         given = [SHORT.get(text, text) for text in arguments if text != DRY_RUN]
         self._arguments = without_dashes(given, options)
+        if "WANDB_SWEEP_ID" in os.environ:
+            self._arguments = [of_agent(argument) for argument in self._arguments]
         self.flags, unread = _intermixed(parser, self._arguments)
         if unread:
             known = [name for name in options if name.startswith("--")]

@@ -7,11 +7,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from stream.cli.boundary import error_boundary
 from stream.cli.terminal import outlive_readers
-from stream.errors import choose
+from stream.errors import UserError, choose
 from stream.version import installed_version
 
 PROG = "task-stream"
@@ -61,13 +61,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status.code
 
 
+class _OneLineParser(argparse.ArgumentParser):
+    """A parser that raises what is wrong, instead of printing its usage and ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UserError."""
+        raise UserError(f"{message} (see {self.prog} --help)")
+
+
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of the sub-command that is called first; of all names where none is.
 
     Raises:
         UserError: there is no such sub-command.
     """
-    parser = argparse.ArgumentParser(
+    parser = _OneLineParser(
         PROG, description="Learn a stream of text tasks, measure every cell, compare what was kept."
     )
     parser.add_argument("--version", action="version", version=f"{PROG} {installed_version()}")

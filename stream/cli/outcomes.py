@@ -102,15 +102,31 @@ def _time_left(plan: Plan, begun: Sequence[Outcome]) -> float | None:
     return to_end * sum(took) / len(took) / max(running, 1)
 
 
-def closing_lines(sweep: Path, found: Sequence[Outcome]) -> list[str]:
-    """Return a table of all jobs, why some failed, and how many ended in which way."""
+def closing_lines(sweep: Path, found: Sequence[Outcome], *, search: bool = False) -> list[str]:
+    """Return a table of all jobs, why some failed, and how many ended in which way.
+
+    Args:
+        sweep: the folder of the sweep.
+        found: the jobs of this start.
+        search: whether they look for the best settings, so that the best job is named.
+    """
     rows = [HEADINGS, *(_row(outcome) for outcome in found)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
     table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     counts = {kind: sum(o.outcome == kind for o in found) for kind in (FINISHED, SKIPPED, FAILED)}
     counts |= {k: n for k in (STOPPED, RUNNING) if (n := sum(o.outcome == k for o in found))}
     total = ", ".join(f"{n} {kind}" for kind, n in counts.items())
-    return [*table, f"sweep in {sweep}: {total}", *_failures(found)]
+    best = _best(found) if search else []
+    return [*table, *best, f"sweep in {sweep}: {total}", *_failures(found)]
+
+
+def _best(found: Sequence[Outcome]) -> list[str]:
+    """Return a line about the job with the highest average; none where no job has one."""
+    scored = [(outcome.average, -outcome.job, outcome) for outcome in found if outcome.average]
+    if not scored:
+        return []
+    best = max(scored)[-1]
+    return [f"best: job {best.job + 1}, average {percent(best.average)}: {best.settings}"]
 
 
 def _failures(found: Sequence[Outcome]) -> Iterator[str]:

@@ -12,8 +12,9 @@ from stream.cli.trials import Trials
 from stream.config.composition import Composition
 from stream.config.effect import check_effects
 from stream.config.given import given_settings
-from stream.config.typed import parse
-from stream.errors import NeededError, require
+from stream.config.names import GROUPS
+from stream.config.typed import OPTIONAL, parse
+from stream.errors import NeededError, require, unknown
 from stream.run_folder import refuse_used_folder
 
 ONLY_MULTIRUN = (
@@ -26,6 +27,9 @@ ONLY_MULTIRUN = (
 """How the names of settings begin that only a multirun reads."""
 DESCRIBED = ("stream.name", "stream.tasks")
 """What the file of a stream says about itself."""
+OF_PRESETS = ("hydra.sweeper.params", "hydra.sweeper.search_space")
+"""Where a preset (a YAML file) says what it sweeps."""
+REPORT = "stream.cli.sweeps.SweepReport"
 
 
 def check_command_line(folder: Path, line: CommandLine) -> None:
@@ -47,6 +51,9 @@ def check_command_line(folder: Path, line: CommandLine) -> None:
     trials = Trials(folder, overrides, line.config_name)
     first = trials.first()
     _check_hydra(first, overrides, multirun=line.multirun)
+    package = line.flags.package
+    if line.flags.cfg == "job" and package and package.partition(".")[0] not in first.settings:
+        raise unknown("--package", package, map(str, first.settings))
     if line.multirun:
         shared = first.choice("tracking") == "wandb" and "WANDB_RUN_ID" in os.environ
         require(not shared, "WANDB_RUN_ID names one run, -m starts several: unset it")
@@ -95,6 +102,7 @@ def _refuse_without_effect(overrides: Sequence[Override], *, multirun: bool) -> 
     by_key = {override.key_or_group: override for override in overrides}
     for key, override in by_key.items():
         text = override.input_line
+        _refuse_lost_choice(key, override)
         require(
             key not in DESCRIBED,
             f"{text}: {key} describes the tasks that stream=NAME chose, it chooses none; "
@@ -107,6 +115,16 @@ def _refuse_without_effect(overrides: Sequence[Override], *, multirun: bool) -> 
             require(not needs, f"{text} has no effect without -m (multirun)")
 
 
+def _refuse_lost_choice(key: str, override: Override) -> None:
+    """Raise UserError for a choice that is taken away, or made beside the one that there is."""
+    if key not in GROUPS or (key == OPTIONAL and override.is_delete()):
+        return
+    require(not override.is_delete(), f"{key} is needed: give {key}=VALUE")
+    text = str(override.input_line)
+    added = override.is_add() or override.is_force_add()
+    require(not added, f"{text}: there is one choice of {key}; give {text.lstrip('+')}")
+
+
 def _refuse_in_multirun(key: str, override: Override, by_key: Mapping[str, Override]) -> None:
     """Raise UserError for a setting that has no effect in a multirun."""
     text = override.input_line
@@ -114,6 +132,10 @@ def _refuse_in_multirun(key: str, override: Override, by_key: Mapping[str, Overr
         key != "resume" or override.value() is None,
         f"{text} goes on with one run, -m starts several: leave -m out; a sweep that was called "
         "sweep=NAME goes on when it is started again",
+    )
+    require(
+        not key.startswith(OF_PRESETS),
+        f"{text}: give what is swept by itself, as seed=1,2 (a preset's file has {OF_PRESETS[0]})",
     )
     require(key != "hydra.run.dir", f"{text} has no effect with -m (multirun); use hydra.sweep.dir")
     require(
@@ -137,6 +159,12 @@ def _check_hydra(
         multirun: whether several runs are asked for.
     """
     hydra = composition.hydra
+    own = hydra.callbacks.get("sweep")
+    require(
+        own is not None and own.get("_target_") == REPORT,
+        "hydra.callbacks.sweep is the program's own, which plans sweeps and says how they ended; "
+        "give another callback another name",
+    )
     require(
         not hydra.job.chdir,
         "hydra.job.chdir=true is not possible: paths mean the folder where the command was given",

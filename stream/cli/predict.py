@@ -34,6 +34,8 @@ def _predict(given: argparse.Namespace) -> None:
     """Read texts from standard input, print one answer per line."""
     service = Service(given.run, given.device, given.encoder)
     num_texts = service.num_texts(given.task)
+    if sys.stdin.isatty():
+        print("type one text a line, then Ctrl-D", file=sys.stderr)
     lines = lines_of(decoded(sys.stdin.buffer.read(), given.encoding))
     texts = [_text(line, num_texts) for line in lines]
     blank = [number for number, line in enumerate(lines, 1) if not line.strip()]

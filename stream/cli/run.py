@@ -7,8 +7,9 @@ one line, with exit code 2, before anything is written.
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +19,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from stream.cli.boundary import EXIT_FAILED, error_boundary
+from stream.cli.boundary import EXIT_FAILED, EXPECTED, error_boundary
 from stream.cli.command_line import CommandLine
 from stream.cli.completion import completing
 from stream.cli.help import help_text
@@ -39,13 +40,15 @@ from stream.config.composition import hydra_composes_alike, to_objects
 from stream.config.display import QUIET
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
-from stream.errors import UserError, is_out_of_memory
+from stream.errors import UserError, is_out_of_memory, one_line
 from stream.formatting import count, data_label
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
-from stream.run.lock import exclusive_writer
+from stream.run.lock import exclusive_writer, require_locks
 from stream.run.settings import register_groups
 from stream.run_folder import FILE_NAME
+
+PLUGINS = ("hydra/sweeper", "hydra/launcher")
 
 # When this module is imported, because other processes of a sweep get no more than `job`.
 register_job_folder()
@@ -69,6 +72,7 @@ def main(arguments: Sequence[str]) -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands on what it cannot do
     register_groups()
     with error_boundary() as status:
+        require_locks()
         line = with_run_folder(CommandLine(arguments))
         check_command_line(conf_folder(), line)
         if line.dry_run:
@@ -95,10 +99,30 @@ def _started(line: CommandLine) -> int:
     """Let Hydra do what a command line asks for; return the exit code."""
     sys.argv[1:] = line.for_hydra()
     how_on = partial(_how_a_sweep_goes_on, line)
-    with completing(line.asks_what_fits), error_boundary(how_on) as status:
+    completes = completing(line.asks_what_fits)
+    with completes, error_boundary(how_on) as status, of_plugins(line):
         _run_all()
         status.code = EXIT_FAILED if SweepReport.failed else 0
     return status.code
+
+
+@contextmanager
+def of_plugins(line: CommandLine) -> Iterator[None]:
+    """Turn what Hydra's sweepers and launchers raise into one line; jobs note their own errors.
+
+    Raises:
+        UserError: a sweeper or launcher cannot do what it was asked for.
+    """
+    try:
+        yield
+    except EXPECTED:
+        raise
+    except Exception as error:
+        if not line.multirun:
+            raise
+        names = (f"{group}={line.value(group) or 'basic'}" for group in PLUGINS)
+        told = f"Hydra cannot run this sweep, with {', '.join(names)}"
+        raise UserError(f"{told}: {type(error).__name__}: {one_line(error)}") from error
 
 
 def _run_all() -> None:

@@ -69,7 +69,8 @@ class SweepReport(Callback):
         del kwargs
         folder = Path(config.hydra.sweep.dir)
         found = outcomes(folder, self._start)
-        print("\n".join(closing_lines(folder, found)), flush=True)
+        search = config.hydra.sweeper.get("direction") is not None
+        print("\n".join(closing_lines(folder, found, search=search)), flush=True)
         SweepReport.failed = sum(outcome.outcome in (FAILED, STOPPED) for outcome in found)
 
 
@@ -190,10 +191,11 @@ def in_first_process() -> bool:
 def _dropped(job: Job, own: Outcome) -> Outcome | None:
     """Return how a job ended that is not to be looked at; None for all others."""
     others = [outcome for outcome in job.others() if outcome.job != own.job]
-    twin = next((other for other in others if other.folder == own.folder), None)
-    if twin is not None:
-        reason = f"it has the settings of job {twin.job + 1}"
-        return replace(own, outcome=SKIPPED, reason=reason)
+    same = (o for o in others if (o.folder, o.settings) == (own.folder, own.settings))
+    twin = next(same, None)
+    if twin is not None:  # whose score is that of this job too: Optuna may ask for it twice
+        own = replace(own, average=twin.average, forgetting=twin.forgetting)
+        return replace(own, outcome=SKIPPED, reason=f"it has the settings of job {twin.job + 1}")
     stopped = next((other for other in others if other.outcome == STOPPED), None)
     if stopped is not None and not in_first_process():
         return replace(own, outcome=STOPPED, reason=stopped.reason)

@@ -15,6 +15,7 @@ from hydra.core.override_parser.types import (
     IntervalSweep,
     Override,
     OverrideType,
+    RangeSweep,
     Sweep,
     ValueType,
 )
@@ -98,6 +99,8 @@ class Trials:
         grid = first.choice("hydra/sweeper") == "basic"
         self._refuse_impossible_sweeps(grid=grid)
         values = [self._values(override) for override in self._swept]
+        if not grid:
+            values = [v + _end(o) for o, v in zip(self._swept, values, strict=True)]
         total = prod(map(len, values))
         everything = grid and total <= LARGEST
         return list(product(*values) if everything else _each_value_once(values)), total
@@ -112,8 +115,12 @@ class Trials:
             )
             require(
                 not (grid and override.is_interval_sweep()),
-                f"{text} needs a sweeper that samples (hydra/sweeper=optuna, of the package "
-                "hydra-optuna-sweeper); hydra/sweeper=basic takes a list of values",
+                f"{text} needs a sweeper that samples (hydra/sweeper=optuna, which pip install "
+                "'.[optuna]' brings); hydra/sweeper=basic takes a list of values",
+            )
+            require(
+                grid or override.value_type != ValueType.GLOB_CHOICE_SWEEP,
+                f"{text}: only hydra/sweeper=basic takes glob(...); give a list of names",
             )
 
     def _refuse_swept_presets(self) -> None:
@@ -169,6 +176,15 @@ class Trials:
         return config, self._given | given_settings(
             o for o in settings if o.key_or_group in self._typed
         )
+
+
+def _end(override: Override) -> list[str]:
+    """Return the end of a range as a setting: to sweepers that sample it belongs to the range."""
+    sweep = override.value()
+    if not isinstance(sweep, RangeSweep) or sweep.shuffle:
+        return []
+    start, stop = sweep.start or 0, sweep.stop or 0
+    return [f"{override.get_key_element()}={start + (stop - start) // sweep.step * sweep.step}"]
 
 
 def _chooses(override: Override) -> bool:

@@ -20,6 +20,13 @@ LACKING_FOLDER = r"provider=hydra\.searchpath .*path=(.*) is not available"
 """Hydra's warning of a folder that is not there, which is an error here."""
 INTERNAL = ("_dummy_empty_config_", "run_schema")
 """What is in Hydra's store beside what a person may choose."""
+EXTRAS = {
+    ("hydra/sweeper", "optuna"): "optuna",
+    ("hydra/launcher", "joblib"): "sweep",
+    ("hydra/launcher", "submitit_local"): "slurm",
+    ("hydra/launcher", "submitit_slurm"): "slurm",
+}
+"""The choices that an optional package brings, and the extra of this package that installs it."""
 RETIRED = {"backbone_schema": "a backbone's YAML needs no defaults any more; remove that list"}
 """What YAML files of earlier versions named, and what to do."""
 
@@ -57,6 +64,9 @@ def _no_such_choice(error: MissingConfigException, overrides: Sequence[str]) -> 
     group, _, name = (error.missing_cfg_file or "").rpartition("/")
     if name in RETIRED and f"{group}={name}" not in overrides:
         return UserError(f"{group} names {name!r}: {RETIRED[name]}")
+    if (group, name) in EXTRAS:
+        extra = EXTRAS[group, name]
+        return UserError(f"{group}={name} is not installed: pip install '.[{extra}]' in the clone")
     if group:
         return not_a_member(group, name, members(group))
     return unknown("--config-name", name, [own for own in members("") if own not in INTERNAL])

@@ -22,7 +22,7 @@ from stream.config.setting import (
     setting,
 )
 from stream.config.task import TaskSpec
-from stream.errors import NeededError, require
+from stream.errors import NeededError, require, unknown
 
 LEAKS = ("drop", "warn", "error")
 MOST_EPOCHS = 1_000_000
@@ -40,6 +40,8 @@ SCORE_NEUTRAL = (
     "display",
 )
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
+DEVICES = ("auto", "cpu", "cuda", "cuda:0", "cuda:1")
 
 
 @dataclass
@@ -147,7 +149,7 @@ class RunConfig(Settings):
         probe: scores within a task.
         checkpoint: when the run is saved.
         seed: the seed of first weights, batches, dropout and everything else that is random.
-        device: ``auto``, or a device name of torch, such as ``cpu`` or ``cuda:1``.
+        device: ``auto``, ``cpu``, ``cuda``, or one of several GPUs, such as ``cuda:1``.
         count_flops: count floating-point operations; steps are then executed eagerly.
         experiment: the name of the preset that chose these settings.
         sweep: the name of a multirun's folder; starting it again continues it.
@@ -183,7 +185,7 @@ class RunConfig(Settings):
         """Check the values.
 
         Raises UserError unless every name is valid, there is at least one task, and the files of
-        all tasks have a folder.
+        all tasks have a folder. Whether this machine has the device is not looked at.
         """
         super().__post_init__()
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
@@ -192,6 +194,8 @@ class RunConfig(Settings):
             require(fits, f"task name {name!r} may hold letters, digits, '_' and '-' only")
         named = self.sweep is None or NAME.fullmatch(self.sweep) is not None
         require(named, f"sweep name {self.sweep!r} may hold letters, digits, '_' and '-' only")
+        if DEVICE.fullmatch(self.device) is None:
+            raise unknown("device", self.device, (*DEVICES, "..."))
         if isinstance(self.data, FilesData) and self.data.root is None:
             lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
             if lost:

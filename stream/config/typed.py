@@ -45,6 +45,12 @@ def without_dashes(arguments: Iterable[str], options: Iterable[str]) -> list[str
     return [text[2:] if is_setting(text) else text for text in arguments]
 
 
+def of_agent(argument: str) -> str:
+    """Return an argument that an agent of W&B sweeps wrote: null is Python's ``None`` there."""
+    name, equals, value = argument.partition("=")
+    return f"{name}=null" if equals and value == "None" else argument
+
+
 def parse(texts: Iterable[str]) -> list[Override]:
     """Return settings as Hydra's grammar has them.
 

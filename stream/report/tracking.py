@@ -16,15 +16,14 @@ from urllib.parse import urlsplit
 
 from stream.errors import choose, one_line
 from stream.record.run_record import RunRecord
-from stream.report import wandb_view
+from stream.report import wandb_variables, wandb_view
+from stream.report.wandb_variables import variable
 
 LOG = logging.getLogger(__name__)
 PROJECT = "task-stream"
 MODES = ("auto", "online", "offline", "disabled")
-# What W&B's own variable may say: "run" and "dryrun" are old names of the first two.
-WANDB_MODES = {"online": "online", "run": "online", "offline": "offline", "dryrun": "offline"}
-WANDB_MODES |= {"disabled": "disabled", "shared": "shared"}
-INIT_TIMEOUT_S = 20
+QUIETLY: Mapping[str, Any] = {"silent": True, "console": "off", "init_timeout": 20}
+"""Settings of W&B that hold unless a variable says otherwise; the last one is in seconds."""
 RUN_ID = Path("wandb", "run-id")  # in the run folder
 
 
@@ -79,7 +78,8 @@ class WandbTracking:
     """Weights & Biases: offline unless a login exists; never asks, hangs or fails the run.
 
     What is null is taken from W&B's own variable of that name (WANDB_PROJECT, WANDB_ENTITY,
-    WANDB_NAME, WANDB_RUN_GROUP, WANDB_JOB_TYPE, WANDB_NOTES), else chosen here.
+    WANDB_NAME, WANDB_RUN_GROUP, WANDB_JOB_TYPE, WANDB_NOTES), else chosen here. WANDB_DIR,
+    WANDB_RUN_ID, WANDB_RESUME, WANDB_SILENT, WANDB_CONSOLE and others mean what W&B says.
 
     Attributes:
         name: the name of the choice.
@@ -91,7 +91,7 @@ class WandbTracking:
         group: runs that are shown together; else those that differ by nothing but their seed.
         job_type: else ``stream``.
         tags: besides the run's choices and those in WANDB_TAGS.
-        notes: a text about the run.
+        notes: a text about the run; else what its charts show.
     """
 
     name: str = "wandb"
@@ -109,10 +109,9 @@ class WandbTracking:
         choose("tracking.mode", self.mode, MODES)
 
     def __enter__(self) -> Self:
-        """Raise UserError if WANDB_MODE is set to what W&B does not know."""
+        """Raise UserError if a setting or a variable says what W&B does not take."""
         self._run: Any = None
-        if "WANDB_MODE" in os.environ:
-            choose("WANDB_MODE (a variable of the environment)", _variable("MODE"), WANDB_MODES)
+        wandb_variables.check(_refused, self)
         return self
 
     def __exit__(
@@ -140,13 +139,15 @@ class WandbTracking:
         import wandb
         from wandb.errors import AuthenticationError, CommError, UsageError
 
+        if variable("DIR"):  # W&B warns of one that is not there
+            Path(variable("DIR")).mkdir(parents=True, exist_ok=True)
         mode = self._mode(str(wandb.setup().settings.base_url))
         try:
             self._open(wandb, folder, record, mode)
         except (CommError, UsageError) as error:
             key = isinstance(error, AuthenticationError | UsageError)
             what = "takes no such API key or setting" if key else "does not answer"
-            files = _variable("DIR") or folder
+            files = variable("DIR") or folder
             how = f"its files stay here: wandb sync {Path(files, 'wandb', 'offline-run-*')}"
             LOG.warning("W&B %s (%s); %s", what, one_line(error), how)
             wandb.teardown()  # else its service holds the id of the run that did not open
@@ -154,26 +155,30 @@ class WandbTracking:
 
     def _open(self, wandb: Any, folder: Path, record: RunRecord, mode: str) -> None:
         """Open the run in a mode of W&B."""
-        extra = [tag.strip() for tag in _variable("TAGS").split(",") if tag.strip()]
+        extra = [tag.strip() for tag in variable("TAGS").split(",") if tag.strip()]
         tags = [*wandb_view.tag_names(record), *extra, *self.tags]
+        goes_on = "allow" if (folder / RUN_ID).exists() else None
+        own = {key: value for key, value in QUIETLY.items() if not variable(key.upper())}
         run = wandb.init(
             id=None if mode == "disabled" else _run_id(folder),
-            resume="allow" if mode == "online" else None,
-            project=self.project or _variable("PROJECT") or PROJECT,
+            resume=(variable("RESUME") or goes_on) if mode == "online" else None,
+            project=self.project or variable("PROJECT") or PROJECT,
             entity=self.entity,
-            dir=_variable("DIR") or folder,
-            name=self.run_name or _variable("NAME") or wandb_view.run_name(record),
-            group=self.group or _variable("RUN_GROUP") or wandb_view.group_name(record),
-            job_type=self.job_type or _variable("JOB_TYPE") or "stream",
+            dir=variable("DIR") or folder,
+            name=self.run_name or variable("NAME") or wandb_view.run_name(record),
+            group=self.group or variable("RUN_GROUP") or wandb_view.group_name(record),
+            job_type=self.job_type or variable("JOB_TYPE") or "stream",
             tags=list(dict.fromkeys(tags)),
-            notes=self.notes,
+            notes=self.notes or variable("NOTES") or wandb_view.NOTES,
             config=wandb_view.config_values(record),
             mode=mode,
             reinit="create_new",
-            settings=wandb.Settings(silent=True, console="off", init_timeout=INIT_TIMEOUT_S),
+            settings=wandb.Settings(**own),
         )
         for metric, axis in wandb_view.AXES.items():
             run.define_metric(metric, step_metric=axis)
+        for axis in dict.fromkeys(wandb_view.AXES.values()):
+            run.define_metric(axis, hidden=True)  # it gets no chart of its own
         self._run = run
 
     def _known_rows(self) -> int:
@@ -221,11 +226,7 @@ class WandbTracking:
         """Return W&B's mode: the setting, else what W&B's variables say, else by login."""
         if self.mode != "auto":
             return self.mode
-        if _variable("DISABLED").lower() in ("true", "1", "yes", "t", "y"):
-            return "disabled"
-        if _variable("MODE"):
-            return WANDB_MODES[_variable("MODE")]
-        return "online" if login_exists(server) else "offline"
+        return wandb_variables.mode() or ("online" if login_exists(server) else "offline")
 
     def _do(self, action: Callable[[Any], None]) -> None:
         """Act on the run if it is open."""
@@ -250,16 +251,23 @@ def _lines(names: Sequence[str], columns: Sequence[Sequence[float]], title: str)
     return wandb.plot.line_series(xs=xs, ys=columns, keys=names, title=title, xname="tasks learned")
 
 
-def _variable(name: str) -> str:
-    """Return one of W&B's variables of the environment; empty if it is not set."""
-    return os.environ.get(f"WANDB_{name}", "")
+def _refused(environment: Mapping[str, str]) -> None:
+    """Raise what W&B raises for variables that it does not take; a broken W&B raises nothing."""
+    try:
+        import wandb
+
+        settings = wandb.Settings()
+        update = settings.update_from_env_vars
+    except Exception:  # noqa: BLE001 - `start` says what is wrong with it
+        return
+    update(dict(environment))
 
 
 def _run_id(folder: Path) -> str:
     """Return the id of a folder's W&B run: what WANDB_RUN_ID says, else the one it began with."""
     path = folder / RUN_ID
     known = path.read_text(encoding="utf-8").strip() if path.exists() else ""
-    chosen = _variable("RUN_ID") or known or secrets.token_hex(8)
+    chosen = variable("RUN_ID") or known or secrets.token_hex(8)
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"{chosen}\n", encoding="utf-8")
     return chosen

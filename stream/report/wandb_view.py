@@ -39,6 +39,20 @@ AXES = {
     "probe/*": "train/step",
 }
 """Charts, and what they are drawn over."""
+NOTES = """\
+What the charts show:
+
+- `summary/`: after each task, over `task_index` (the number of tasks learned): averages over the \
+tasks so far (`average_score`; `learning_score` right after learning; `forgetting`, Chaudhry et \
+al. 2018), parameters (`total_multiple`: of all tasks together, as multiples of the encoder), \
+seconds of learning and of scoring.
+- `score/TASK`, `forgetting/TASK`: of one task; its best earlier score minus the present one.
+- `train/loss`, `train/lr`: over `train/step`, the steps since the stream began.
+- `probe/TASK`: scores within tasks, if `probe.every` asks for them.
+
+Scores are fractions. Filter and group by `method`, `learner.*`, `seed`, `stream`, `source`.
+"""
+"""The notes of a run unless others are given."""
 POINTS = 100
 NAME_LENGTH, TAG_LENGTH = 120, 64  # W&B refuses more than 128, and 64
 SAID = ("learner", "seed", "resume", "tracking", "sweep")  # overrides that a name need not repeat
@@ -47,11 +61,14 @@ SAID = ("learner", "seed", "resume", "tracking", "sweep")  # overrides that a na
 def config_values(record: RunRecord) -> dict[str, Any]:
     """Return the settings by which runs are filtered, grouped and compared.
 
-    Those of the run, with the learner's name among its own, and the tasks as names.
+    Those of the run, with the learner's name among its own, and the tasks as names. The name is in
+    ``method`` too: W&B keeps what a sweep of its own chose, so that a sweep over ``learner`` leaves
+    no more of ``learner`` than the name.
     """
     settings = {key: value for key, value in record.config.items() if key != "task"}
     return settings | {
         "learner": {"name": record.learner, **record.config["learner"]},
+        "method": record.learner,
         "stream": record.stream,
         "tasks": record.order,
         "source": record.source,

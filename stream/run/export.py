@@ -34,6 +34,7 @@ from stream.run.exported import (
 )
 from stream.run.load import serve_run
 from stream.run.run import Run
+from stream.run_folder import EXPORT, check_writable, folder_errors
 
 
 def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) -> dict[str, Any]:
@@ -47,8 +48,8 @@ def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) 
 
     Raises:
         UserError: no such run or task, a task that other tasks' modules serve too, an encoder that
-            transformers alone cannot compute, or a folder in use.
-        OSError: the folder cannot be written.
+            transformers alone cannot compute, or a folder in use or that cannot be written.
+        FullDiskError: there is no room.
     """
     served = serve_run(run, "cpu")
     learned = [known.name for known in served.tasks]
@@ -57,6 +58,7 @@ def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) 
     learner = served.learner
     _require_alone(learner, task)
     require(not out.exists(), f"{out} exists; choose another --out")
+    check_writable(out, EXPORT)
     own = _changed(learner, task)
     plain = _is_plain(learner, task)
     require(
@@ -77,12 +79,13 @@ def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) 
         "tensors": {name: list(tensor.shape) for name, tensor in tensors.items()},
         "sha256": sha256(data).hexdigest(),
     }
-    out.mkdir(parents=True)
-    if whole:
-        _write_encoder(served, served.task(task), out / ENCODER)
-        facts["encoder_sha256"] = sha256((out / ENCODER / WEIGHTS).read_bytes()).hexdigest()
-    write_atomic(out / TENSORS, data)
-    write_json(out / FACTS, facts)
+    with folder_errors(out, EXPORT):
+        out.mkdir(parents=True)
+        if whole:
+            _write_encoder(served, served.task(task), out / ENCODER)
+            facts["encoder_sha256"] = sha256((out / ENCODER / WEIGHTS).read_bytes()).hexdigest()
+        write_atomic(out / TENSORS, data)
+        write_json(out / FACTS, facts)
     return facts
 
 

@@ -14,7 +14,12 @@ from types import FrameType
 from typing import Self
 
 DEMANDS = (signal.SIGINT, signal.SIGTERM)
-WARNINGS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+# Windows has none of these, but its users may look at runs from elsewhere.
+WARNINGS = tuple(
+    signal.Signals[name]
+    for name in ("SIGHUP", "SIGUSR1", "SIGUSR2")
+    if name in signal.Signals.__members__
+)
 
 
 class Interrupted(KeyboardInterrupt):

@@ -5,14 +5,23 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fcntl import LOCK_EX, LOCK_NB, flock
+from importlib.util import find_spec
 from pathlib import Path
 
-from stream.errors import UserError
+from stream.errors import UserError, require
 from stream.run_folder import LOCK, RUN, folder_errors
 
 LOG = logging.getLogger(__name__)
 HELD = (errno.EWOULDBLOCK, errno.EAGAIN)
+
+
+def require_locks() -> None:
+    """Raise UserError on a system without locks of files, which is Windows."""
+    require(
+        find_spec("fcntl") is not None,
+        "runs need Linux or macOS: this system has no locks of files that a run folder needs (on "
+        "Windows, WSL is a Linux); tables and reports of finished runs need none",
+    )
 
 
 @contextmanager
@@ -24,6 +33,9 @@ def exclusive_writer(folder: Path) -> Iterator[None]:
     Raises:
         UserError: another process writes to the folder, or nothing can be written there.
     """
+    require_locks()
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
     with folder_errors(folder, RUN):
         file = (folder / LOCK).open("a", encoding="utf-8")
     with file:

@@ -1,5 +1,6 @@
 """From a configuration to a run: tasks, pretrained encoder, learner."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from stream.config.run import RunConfig
 from stream.data.build import Notify, build_tasks
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
-from stream.errors import choose, require
+from stream.errors import require
+from stream.formatting import count
 from stream.models.encoder import load_encoder
 from stream.models.heads import TaskModel
 from stream.models.pretrained import check_backbone, check_vocabulary
@@ -74,15 +76,24 @@ def pick_device(name: str) -> torch.device:
     Raises:
         UserError: a device that this machine does not have.
     """
-    kind = choose("device", name.partition(":")[0], ("auto", "cpu", "cuda"))
-    available = torch.cuda.is_available()
-    require(kind != "cuda" or available, "device=cuda: torch finds no CUDA device; use device=cpu")
-    if kind == "auto":
-        return torch.device("cuda" if available else "cpu")
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name == "auto":
+        return torch.device("cuda" if gpus else "cpu")
     device = torch.device(name)
+    if device.type == "cuda":
+        found = count(gpus, "CUDA device") if gpus else "no CUDA device"
+        valid = ", ".join(["cpu", *(f"cuda:{index}" for index in range(gpus))])
+        told = f"device={name}: torch finds {found}{_visible()}. Valid: {valid}"
+        require((device.index or 0) < gpus, told)
     if device.index is not None:
         torch.cuda.set_device(device)
     return device
+
+
+def _visible() -> str:
+    """Return what the user's environment says about the GPUs that programs may see."""
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return "" if chosen is None else f" (CUDA_VISIBLE_DEVICES={chosen})"
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:

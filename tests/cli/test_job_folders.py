@@ -11,11 +11,14 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
+from stream.cli.command_line import CommandLine
 from stream.cli.job_folders import job_folder, register_job_folder
 from stream.cli.outcomes import HEADINGS, Outcome, Plan, closing_lines, heading, outcomes
-from stream.cli.sweeps import on_its_gpu, plan
+from stream.cli.run import of_plugins
+from stream.cli.sweeps import Job, on_its_gpu, plan, run_job
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
+from stream.errors import UserError
 from stream.formatting import DASH
 from stream.run.settings import (
     as_values,
@@ -165,8 +168,37 @@ def test_headings_and_the_table_read_well_without_a_terminal(tmp_path: Path) -> 
     assert lines[2].split() == ["2", "failed", DASH, DASH, "0:03", "a-s2-11", "seed=2"]
     assert lines[6] == "sweep in sweep: 2 finished, 0 skipped, 1 failed, 2 running"
     assert lines[7:] == ["  failed: a-s2-11: loss nan\\x1b[2J"]
+    searched = closing_lines(Path("sweep"), found, search=True)
+    assert [line for line in searched if line not in lines] == ["best: job 3, average 75.0: seed=3"]
+    assert closing_lines(Path("sweep"), found[3:], search=True)[-1].startswith("sweep in")
     starts = {line.index(word) for line, word in zip(lines[1:6], ["a-s"] * 5, strict=True)}
     assert len(starts) == 1
+
+
+def test_a_job_that_comes_twice_has_the_score_of_the_first(tmp_path: Path) -> None:
+    """Optuna may ask for the same values again; a job with other settings is no such twin."""
+    Outcome(0, "a", "size=8", "finished", "", 0.5, 0.25).write(tmp_path, "start")
+
+    def score(number: int, settings: str) -> tuple[float | None, Outcome]:
+        job = Job(number, tmp_path / "a", "start", settings, Plan(), side_by_side=False)
+        found = run_job(job, lambda: made_config[0], lambda *_: pytest.fail("it was run"))
+        return found, outcomes(tmp_path, "start")[number]
+
+    made_config = [settings("task=[rte]")]
+    assert score(1, "size=8")[0] == 0.5
+    recorded(tmp_path / "a", settings("task=[rte]", "learner.size=8"), "complete")
+    found, outcome = score(2, "size=16")
+    assert (found, outcome.outcome) == (None, "failed")
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no srun\nhere"), ValueError("no trials")])
+def test_what_a_sweeper_or_launcher_cannot_do_is_one_line(error: Exception) -> None:
+    line = CommandLine(["-m", "hydra/launcher=submitit_slurm"])
+    named = r"with hydra/sweeper=basic, hydra/launcher=submitit_slurm: .*Error: no [a-z ]+$"
+    with pytest.raises(UserError, match=named), of_plugins(line):
+        raise error
+    with pytest.raises(type(error), match="no "), of_plugins(CommandLine([])):
+        raise error
 
 
 @pytest.mark.parametrize(

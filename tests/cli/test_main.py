@@ -61,6 +61,26 @@ def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "runs"], "arguments are required: --task (see task-stream predict --help)"),
+        (["predict", "runs", "--task"], "argument --task: expected one argument"),
+        (["compare"], "the following arguments are required: RUN"),
+        (["verify", "runs", "--jsn"], "unrecognized arguments: --jsn (see task-stream"),
+        (["--nope"], "COMMAND"),
+        (["tasks"], "required"),
+    ],
+)
+def test_what_the_parser_refuses_is_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("error", "code", "line"),
     [
         (UserError("two\nlines"), 2, "error: two lines; go on\n"),
@@ -78,6 +98,21 @@ def test_an_expected_error_is_one_line_and_a_code(
         raise error
     assert status.code == code
     assert capsys.readouterr().err == line
+
+
+def test_tables_of_runs_need_no_more_than_every_system_has() -> None:
+    """As on Windows: no module fcntl, and none of some signals."""
+    code = (
+        "import signal, sys, enum\n"
+        "sys.modules['fcntl'] = None\n"
+        "names = {n: v for n, v in signal.Signals.__members__.items() if 'USR' not in n}\n"
+        "del names['SIGHUP'], signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2\n"
+        "signal.Signals = enum.IntEnum('Signals', names)\n"
+        "from stream.cli.main import main\n"
+        "sys.exit(main(['compare', 'nothing']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, b"error: no usable run")
 
 
 def test_other_errors_pass() -> None:

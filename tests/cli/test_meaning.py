@@ -4,12 +4,14 @@ Rows without a composition cost nothing; those with one take a tenth of a second
 """
 
 import re
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hydra.core.config_store import ConfigStore
+from hydra.errors import MissingConfigException
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
@@ -17,6 +19,7 @@ from omegaconf import OmegaConf
 from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
+from stream.config.complaints import complaints
 from stream.config.compose import compose_run
 from stream.config.composition import Composition
 from stream.config.names import unknown_setting
@@ -64,6 +67,14 @@ REFUSED = [
     ("hydra/sweeper=optuna", "hydra/sweeper=optuna has no effect without -m"),
     ("hydra.sweep.dir=x", "hydra.sweep.dir=x has no effect without -m"),
     ("-m hydra.run.dir=x", "hydra.run.dir=x has no effect with -m"),
+    ("-m hydra.sweeper.params.seed=1,2", "hydra.sweeper.params.seed=1,2: give what is swept by it"),
+    ("-m +hydra.sweeper.params={seed:3}", "give what is swept by itself"),
+    ("-m hydra.sweeper.search_space.seed.type=int", "give what is swept by itself"),
+    ("~stream", "stream is needed: give stream=VALUE"),
+    ("~learner", "learner is needed: give learner=VALUE"),
+    ("+learner=ewc", "+learner=ewc: there is one choice of learner; give learner=ewc"),
+    ("++task=[cola]", "there is one choice of task; give task=[cola]"),
+    ("+experiment=smoke", "there is one choice of experiment; give experiment=smoke"),
     ("-m sweep=s hydra.sweep.dir=x", "hydra.sweep.dir=x and sweep=NAME name the same folder"),
     ("-m hydra.mode=RUN", "hydra.mode=RUN contradicts -m"),
     ("hydra.mode=RUN seed=1,2", "several values in seed=1,2 need -m"),
@@ -113,7 +124,6 @@ COMPOSED = [
     ("hydra.job.chdir=true", "paths mean the folder where the command was given"),
     ("--cfg job learner.size=-3", "learner.size must be at least 1, got -3"),
     ("learner.lr=${nope}", "learner.lr: Interpolation key 'nope' not found"),
-    ("~learner", "learner is needed: give learner=VALUE"),
     ("+foo=1", "unknown setting 'foo'"),
     ("tracking=false", "unknown tracking 'false'. Valid: none, wandb"),
     ("learner=null", "unknown learner 'null'"),
@@ -124,9 +134,17 @@ COMPOSED = [
         "backbone=backbone_schema",
         "unknown backbone 'backbone_schema'. Valid: bert_base, ",
     ),
+    ("--cfg job -p lerner.lr", "unknown --package 'lerner.lr'. Did you mean 'learner'?"),
+    ("hydra.callbacks.sweep=null", "hydra.callbacks.sweep is the program's own"),
+    ("hydra.callbacks.sweep._target_=other", "hydra.callbacks.sweep is the program's own"),
+    ("device=gpu", "unknown device 'gpu'. Did you mean 'cpu'? Valid: auto, cpu, cuda, cuda:0"),
+    ("device=cuda:", "unknown device 'cuda:'"),
+    ("device=mps", "unknown device 'mps'"),
+    ("-m device=cpu,cuda:x", "unknown device 'cuda:x'"),
     ("-cn foo", "unknown --config-name 'foo'. Valid: config"),
     ("-m learner=glob(zz*)", "learner=glob(zz*) fits none of: adapter, "),
     ("-m learner.lr=interval(1e-4,1e-2)", "needs a sweeper that samples (hydra/sweeper=optuna"),
+    ("-m hydra/sweeper=ax", "unknown hydra/sweeper 'ax'. Valid: basic"),
     ("-m hydra.job.name=a,b", "Hydra's own settings cannot be swept"),
     ("-m learner=adapter,replay learner.size=64,8", "learner.size=8 has no effect"),
     ("--info defaults learner=adaptor", "unknown learner 'adaptor'"),
@@ -298,6 +316,28 @@ def test_another_sweeper_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     rate = "learner.lr=tag(log,interval(-1.0,1e-2))"
     assert "learner.lr must be positive" in told([*given, rate, best])
     assert "looks for the lowest average score" in told([*given, "learner.lr=interval(1e-4,1e-2)"])
+    assert "takes glob(...)" in told([*given, "learner=glob(adapter_*)", best])
+    # The end of a range is in it, other than where Hydra makes the jobs.
+    beyond = [*given, best, "training.warmup=range(0,1,0.25)"]
+    assert "training.warmup" in told(beyond)
+    check_command_line(CONF, CommandLine([*beyond[:-1], "training.warmup=range(0,1,0.3)"]))
+    check_command_line(CONF, CommandLine(["-m", ONE, "training.warmup=range(0,1,0.25)"]))
+
+
+@pytest.mark.parametrize(
+    ("choice", "extra"),
+    [
+        ("hydra/sweeper=optuna", "optuna"),
+        ("hydra/launcher=joblib", "sweep"),
+        ("hydra/launcher=submitit_slurm", "slurm"),
+    ],
+)
+def test_a_choice_of_an_optional_package_says_how_to_install_it(choice: str, extra: str) -> None:
+    missing = MissingConfigException("no such file", choice.replace("=", "/"))
+    with pytest.raises(UserError, match=re.escape(f"pip install '.[{extra}]'")), complaints():
+        raise missing
+    extras = tomllib.loads((CONF.resolve().parent / "pyproject.toml").read_text())["project"]
+    assert extra in extras["optional-dependencies"]
 
 
 def test_help_is_a_page_of_settings_that_exist() -> None:

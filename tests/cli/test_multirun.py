@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -21,8 +22,8 @@ LONG = ("training.epochs=2000", "checkpoint.every=2")
 DIVERGING = ("learner=finetune", "task=[cola]")
 
 
-def needs(launcher: str) -> pytest.MarkDecorator:
-    plugin = f"hydra_{launcher}_launcher"
+def needs(name: str, kind: str = "launcher") -> pytest.MarkDecorator:
+    plugin = f"hydra_{name}_{kind}"
     missing = find_spec(f"hydra_plugins.{plugin}") is None
     return pytest.mark.skipif(missing, reason=f"{plugin} is not installed")
 
@@ -141,6 +142,29 @@ def test_a_job_that_submitit_starts(tmp_path: Path) -> None:
     assert code == 1
     assert "sweep in runs/sweeps/s: 0 finished, 0 skipped, 1 failed" in out
     assert state(tmp_path) == {1e30: "partial"}
+
+
+@needs("optuna", "sweeper")
+def test_a_search_goes_on_with_its_study_and_outlives_failed_trials(tmp_path: Path) -> None:
+    """The commands of the documentation."""
+    search = ("hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", *SWEEP)
+    study = ("hydra.sweeper.n_trials=3", "hydra.sweeper.storage=sqlite:///study.db")
+    study += ("hydra.sweeper.study_name=rates", "hydra.sweeper.sampler.seed=1")
+    rates = ("task=[stsb]", "learner=finetune", "learner.lr=tag(log,interval(1e-3,1e29))")
+    for _ in range(2):
+        code, out, err = run(tmp_path, *search, *study, *rates)
+        assert "Traceback" not in err
+        assert out.count("best: job ") == 1
+        assert code == int(" 0 failed" not in out)
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        trials = database.execute("select state, count(*) from trials group by state").fetchall()
+    assert sum(count for _, count in trials) == 6
+    assert {state for state, _ in trials} == {"COMPLETE", "FAIL"}
+    code, out, err = run(
+        tmp_path, *search, "hydra/sweeper/sampler=grid", "learner.lr=interval(1,2)"
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert "error: Hydra cannot run this sweep, with hydra/sweeper=optuna" in err
 
 
 @needs("joblib")

@@ -15,9 +15,9 @@ from stream.errors import UserError
 from stream.metrics.within_task import ProbePoint
 from stream.record.matrix import Cell
 from stream.record.run_record import ProbeRecord, RunRecord
-from stream.report import tracking
 from stream.report.tracking import NoTracking, WandbTracking, login_exists
 from stream.report.wandb_view import (
+    AXES,
     FORGETTING_COLUMNS,
     change_lines,
     config_values,
@@ -190,7 +190,7 @@ def test_an_unreachable_server_leaves_an_offline_run(
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")  # nobody listens there
-    monkeypatch.setattr(tracking, "INIT_TIMEOUT_S", 3)
+    monkeypatch.setenv("WANDB_INIT_TIMEOUT", "3")
     wandb.teardown()  # settings are read once a process
     try:
         logging.getLogger("stream").propagate = True
@@ -234,22 +234,13 @@ def test_a_mode_that_is_set_goes_before_the_environment(
     assert WandbTracking(mode=mode)._mode(SERVER) == expected
 
 
-def test_a_mode_that_wandb_does_not_know_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WANDB_MODE", "ofline")
-    with (
-        pytest.raises(UserError, match=r"WANDB_MODE .*'ofline'.*'offline'.*online, run"),
-        WandbTracking(),
-    ):
-        pass
-
-
 class Opened:
     """Stands in for an open W&B run of a server that has some rows."""
 
     def __init__(self, **summary: Any):
         self.summary, self.resumed, self.logged = summary, bool(summary), []
 
-    def define_metric(self, name: str, step_metric: str) -> None: ...
+    def define_metric(self, name: str, **options: Any) -> None: ...
 
     def log(self, values: dict[str, Any]) -> None:
         self.logged.append(values)
@@ -280,6 +271,8 @@ VARIABLES = {
     "WANDB_RUN_GROUP": "g",
     "WANDB_JOB_TYPE": "j",
     "WANDB_RUN_ID": "i",
+    "WANDB_NOTES": "t",
+    "WANDB_ENTITY": "e",
 }
 
 
@@ -291,13 +284,66 @@ def test_the_variables_of_wandb_count_unless_a_setting_says_otherwise(
     monkeypatch.setenv("WANDB_TAGS", "one, two")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path / "elsewhere"))
     asked, _ = opened(tmp_path, monkeypatch, WandbTracking())
-    names = ("project", "name", "group", "job_type", "id", "dir")
-    assert [asked[name] for name in names] == [*"pngji", str(tmp_path / "elsewhere")]
+    names = ("project", "name", "group", "job_type", "notes", "id", "dir")
+    assert [asked[name] for name in names] == [*"pngjti", str(tmp_path / "elsewhere")]
     assert asked["tags"][-2:] == ["one", "two"]
-    said = WandbTracking(project="P", run_name="N", group="G", job_type="J", tags=["three"])
+    assert (tmp_path / "elsewhere").is_dir()
+    assert asked["entity"] is None  # W&B reads that variable itself
+    said = WandbTracking(
+        project="P", run_name="N", group="G", job_type="J", notes="T", entity="E", tags=["three"]
+    )
     asked, _ = opened(tmp_path, monkeypatch, said)
-    assert [asked[name] for name in names[:4]] == [*"PNGJ"]
+    assert [asked[name] for name in (*names[:5], "entity")] == [*"PNGJTE"]
     assert asked["tags"][-1] == "three"
+
+
+def test_without_settings_and_variables_a_run_is_quiet_and_says_what_its_charts_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_SILENT")
+    asked, _ = opened(tmp_path, monkeypatch, WandbTracking())
+    assert (asked["project"], asked["job_type"]) == ("task-stream", "stream")
+    assert asked["settings"].silent
+    assert asked["settings"].console == "off"
+    shown = {key.partition("/")[0] for key in AXES}
+    assert {name for name in shown if f"`{name}/" in asked["notes"]} == shown
+    for name, value in {"SILENT": "false", "CONSOLE": "wrap", "INIT_TIMEOUT": "7"}.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    asked, _ = opened(tmp_path, monkeypatch, WandbTracking())
+    given = asked["settings"].model_dump(exclude_unset=True)
+    assert not {"silent", "console", "init_timeout"} & given.keys()  # W&B reads them itself
+
+
+@pytest.mark.parametrize(
+    ("environment", "settings", "said"),
+    [
+        ({"MODE": "ofline"}, {}, r"WANDB_MODE .*'ofline'.*'offline'.*online, run"),
+        ({"DISABLED": "maybe"}, {}, "WANDB_DISABLED .*'maybe'.* Valid: true, 1"),
+        ({"RESUME": "odd"}, {}, "WANDB_RESUME=odd: .*'allow', 'must', 'never' or 'auto'"),
+        ({"CONSOLE": "odd"}, {}, "WANDB_CONSOLE=odd: .*'off'"),
+        ({"INIT_TIMEOUT": "x"}, {}, "WANDB_INIT_TIMEOUT=x: .*number"),
+        ({"BASE_URL": "nonsense"}, {}, "WANDB_BASE_URL=nonsense: .*URL"),
+        ({"SILENT": "maybe"}, {}, "WANDB_SILENT=maybe: .*boolean"),
+        ({"RUN_ID": "a/b"}, {}, "WANDB_RUN_ID=a/b: .*cannot contain"),
+        ({"PROJECT": "a/b"}, {}, "WANDB_PROJECT=a/b: .*'/'"),
+        ({"TAGS": "x" * 65}, {}, "WANDB_TAGS=x+: .*64 characters"),
+        ({"DIR": "/proc/self/status/x"}, {}, "WANDB_DIR .*nothing can be written there"),
+        ({}, {"project": "a#b"}, "tracking.project=a#b: .*'#'"),
+        ({"PROJECT": "fine"}, {"project": "a#b"}, "tracking.project=a#b"),
+        ({}, {"tags": ["fine", "x" * 65]}, "tracking.tags=fine,x+: .*64 characters"),
+    ],
+)
+def test_what_wandb_does_not_take_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    settings: dict[str, Any],
+    said: str,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    with pytest.raises(UserError, match=said) as caught, WandbTracking(**settings):
+        pass
+    assert "\n" not in str(caught.value)
 
 
 def test_a_folder_has_one_id_and_folders_have_different_ones(
@@ -309,6 +355,21 @@ def test_a_folder_has_one_id_and_folders_have_different_ones(
         folder.mkdir(exist_ok=True)
         ids.append(opened(folder, monkeypatch, WandbTracking())[0]["id"])
     assert ids[0] == ids[2] != ids[1]
+
+
+def test_only_a_folder_that_goes_on_adds_to_a_run_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W&B's own WANDB_RUN_ID, with which two folders could be one run, begins that run anew."""
+    monkeypatch.setenv("WANDB_RUN_ID", "x")
+    asked = [opened(tmp_path, monkeypatch, WandbTracking(mode="online"))[0] for _ in range(2)]
+    assert [(a["id"], a["resume"]) for a in asked] == [("x", None), ("x", "allow")]
+    (tmp_path / "other").mkdir()
+    assert (
+        opened(tmp_path / "other", monkeypatch, WandbTracking(mode="online"))[0]["resume"] is None
+    )
+    monkeypatch.setenv("WANDB_RESUME", "must")
+    assert opened(tmp_path, monkeypatch, WandbTracking(mode="online"))[0]["resume"] == "must"
 
 
 def test_a_run_that_goes_on_sends_no_row_twice(
@@ -357,6 +418,7 @@ def test_many_losses_are_shown_as_means_of_stretches() -> None:
 def test_settings_can_be_filtered_by_the_learner_and_hold_no_task_in_full() -> None:
     values = config_values(RECORD)
     assert values["learner"] == {"name": "adapter", "lr": 1e-3}
+    assert values["method"] == "adapter"
     assert values["tasks"] == ["a", "b"]
     assert "task" not in values
     assert all(

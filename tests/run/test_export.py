@@ -181,6 +181,8 @@ def test_mistakes_are_one_line(
         [str(finished), "--task", "sst3", "--out", str(tmp_path / "new")],
         [str(finished), "--task", TASK, "--out", str(tmp_path / "there")],
         [str(tmp_path), "--task", TASK, "--out", str(tmp_path / "new")],
+        [str(finished), "--task", TASK, "--out", str(finished / "results.json" / "new")],
+        [str(finished), "--task", TASK, "--out", "/proc/new"],  # where nobody can write
     ):
         assert main(["export", *arguments]) == 2
         assert capsys.readouterr().err.count("\n") == 1

@@ -74,7 +74,9 @@ def hub() -> Iterator[Hub]:
 
 def test_prepare_once_then_run_with_sockets_closed(hub: Hub, tmp_path: Path) -> None:
     cache = [f"cache={tmp_path / 'cache'}"]
-    online = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "hf")}
+    home, hf = tmp_path / "home", tmp_path / "hf"
+    online = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_HOME": str(hf), "HOME": str(home)}
+    home.mkdir()
     prepared = subprocess.run(
         [sys.executable, "-m", "stream.tasks", "prepare", *STREAM, *cache],
         cwd=tmp_path,
@@ -86,6 +88,9 @@ def test_prepare_once_then_run_with_sockets_closed(hub: Hub, tmp_path: Path) -> 
     )
     assert prepared.returncode == 0, prepared.stderr
     assert "1 task, 100 rows, 100 of them encoded now" in prepared.stdout
+    assert list(hf.rglob("*.parquet"))  # what is downloaded goes where HF_HOME says,
+    assert list((tmp_path / "cache/hub").rglob("*.arrow"))  # what is made of it to the cache,
+    assert not list(home.rglob("*"))  # and nothing elsewhere
     arguments = [*STREAM, *cache, "tracking=none", "training.min_steps=2", "hydra.run.dir=out"]
     (tmp_path / "closed.py").write_text(CLOSED)
     code, _, err = Started(tmp_path, "closed", *arguments, path=tmp_path).result()
