@@ -37,7 +37,7 @@ LABELS = _words(
 )
 OTHER_LABELS = _words(
     "target topic rating star score similarity relatedness grade quality entailment overall "
-    "annotation judgment judgement verdict toxicity complexity readability subtask bewertung nota"
+    "relevance annotation judgment judgement verdict toxicity complexity readability subtask bewertung nota"
 )
 MINOR_LABELS = (
     LABELS
@@ -49,8 +49,8 @@ NO_LABELS = _words(
     "filename hash reason state index idx annotator worker split fold partition length count len"
 )
 MARKS_OF_OTHERS = _words("golden trusted confidence")  # as CrowdFlower names what is about labels
-BESIDE_LABELS = _words("gold true my the is text name string str mean avg average final overall")
-NUMBERS_OF = _words("index id idx num number code encoded int")  # in "label_id"
+BESIDE_LABELS = _words("gold true my the is text string str mean avg average final overall")
+OF_LABELS = _words("index id idx num number code encoded int name")  # in "label_id"
 SCORES = _words(
     "score similarity relatedness rating grade intensity valence arousal dominance complexity "
     "readability strength agreement toxicity overall quality star"
@@ -127,7 +127,7 @@ def label_rank(name: str) -> int:
         return NEVER if found else NO_NAME
     if core <= LABELS:
         return int(is_numbered)
-    if core <= LABELS | NUMBERS_OF and not core <= NUMBERS_OF:
+    if core <= LABELS | OF_LABELS and not core <= OF_LABELS:
         return 2
     if found[-1] in NO_LABELS:
         return NEVER

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from stream.data.inspecting.shapes import NUMBER, TEXT, shape_of
 
+MOST_NUMBERS = 0.95  # share of the values that must be numbers, so that the others are not
 FEW_VALUES = 10  # rows for each different value, on average, of what is rather a label than a text
 
 
@@ -67,6 +68,11 @@ class Column:
     def are_whole(self) -> bool:
         """Whether the numbers have no fractions."""
         return all(number.is_integer() for number in self.numbers.values())
+
+    @property
+    def are_mostly_numbers(self) -> bool:
+        """Whether so many values are numbers that the others are none."""
+        return sum(self.counts[text] for text in self.numbers) >= MOST_NUMBERS * max(self.rows, 1)
 
     @property
     def are_numbers(self) -> bool:

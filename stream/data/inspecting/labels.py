@@ -8,7 +8,6 @@ from stream.data.inspecting.columns import Column
 from stream.errors import require
 
 TARGETS = ("class", "score")
-MOST_NUMBERS = 0.95  # share of the values that must be numbers, so that the others are not
 MAX_WHOLE_CLASSES = 20  # a score with at most so many whole numbers is taken for classes
 
 
@@ -39,8 +38,7 @@ def target_of(column: Column, wanted: str | None) -> Target:
     Raises:
         UserError: scores that are not numbers, or fewer than two different values.
     """
-    are_numbers = sum(column.counts[text] for text in column.numbers) >= MOST_NUMBERS * column.rows
-    whole = all(number.is_integer() for number in column.numbers.values())
+    are_numbers, whole = column.are_mostly_numbers, column.are_whole
     many = len(column.numbers) > MAX_WHOLE_CLASSES and has_score_name(column.name)
     guess = "score" if are_numbers and (many or not whole) else "class"
     distinct = len(column.counts)

@@ -20,6 +20,7 @@ from stream.formatting import count, visible
 
 MAX_LABELS = 200  # a column with more different values, and of few rows each, is no label
 ROWS_OF_LABEL = 50  # on average, of each of more than `MAX_LABELS`
+FEW_ROWS = 20  # in which almost every row may have another label
 LONG_LABEL = 60  # characters on average, above which a column without a label's name has none
 BLANK_COSTS = 2.5  # ranks by which a column that is mostly blank comes later
 NO_LABEL_SHAPES = ("lists or objects", "dates", "addresses", "HTML", "parse trees", "bytes")
@@ -136,16 +137,22 @@ def _why_no_label(column: Column) -> str:
         return "holds numbers with decimal commas; write them with points"
     if _why_several(column):
         return _why_several(column)
-    if rank < NO_NAME:
-        are_scores = column.are_numbers and (not column.are_whole or has_score_name(column.name))
-        if are_scores or distinct <= max(MAX_LABELS, column.rows // ROWS_OF_LABEL):
+    may_be_scores = not column.are_whole or has_score_name(column.name)
+    are_scores = column.are_mostly_numbers and may_be_scores
+    if rank < NO_NAME and are_scores:
+        return ""
+    if rank < 2:
+        most = max(MAX_LABELS, column.rows // ROWS_OF_LABEL)
+        if distinct <= most and (column.rows < FEW_ROWS or 3 * distinct <= 2 * column.rows):
             return ""
         hint = "; --target score makes them scores" if column.are_numbers else ""
         return f"has {distinct:,} different values, too many for classes{hint}"
     is_text = column.mean_length > LONG_LABEL or (text_rank(column.name) == 0 and column.is_prose)
     is_few = distinct <= min(MAX_LABELS, max(column.rows // 2, 2))
     is_likely = is_few and (column.are_whole or not column.are_numbers)
-    return "" if is_likely and not (is_text or column.is_mostly_blank) else "has no label's name"
+    if is_likely and not is_text and (rank < NO_NAME or not column.is_mostly_blank):
+        return ""
+    return f"has {distinct:,} different values"
 
 
 def _why_several(column: Column) -> str:

@@ -20,7 +20,7 @@ def separator(column: Column) -> str | None:
     A character joins labels if most of the parts that it makes are parts of other values, too, as
     in ``a``, ``b``, ``a;b``; and not of one only, as in ``sports/football``, ``sports/tennis``.
     """
-    if column.shape not in ("text", "identifiers", "lists or objects"):
+    if column.are_numbers or column.shape == "dates":
         return None
     values = [LIST_MARKS.sub("", value) for value in column.counts]
     for mark in SEPARATORS:

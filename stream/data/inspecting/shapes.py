@@ -12,7 +12,7 @@ SHAPES = {
     "numbers": NUMBER,
     "addresses": re.compile(r"\s*(?:https?://|www\.)\S+\s*|\s*[^\s@]+@[^\s@]+\.\w+\s*", re.I),
     "dates": re.compile(
-        rf"(?=.*\d)(?=.{{4,40}}\Z)(?:(?:{MONTHS}|{DAYS})[a-z]*\b|\d|(?<=\d)(?:st|nd|rd|th|t|z)|"
+        rf"(?=.*\d)(?=.{{4,40}}\Z)(?=.*[-/.:].*[-/.:]|.*(?:{MONTHS}))(?:(?:{MONTHS}|{DAYS})[a-z]*\b|\d|(?<=\d)(?:st|nd|rd|th|t|z)|"
         r"[ap]m\b|utc\b|gmt\b|\b[a-z]{1,3}t\b|[-/.:,+ ])+",
         re.IGNORECASE,
     ),
