@@ -15,8 +15,9 @@ from stream.config.run import RunConfig
 from stream.config.task import DialectSpec
 from stream.config.task_yaml import LONGEST_NAME, is_task_name, proposed_name
 from stream.data.build import build_tasks
-from stream.data.inspecting.inspection import Inspection, Wanted, inspect_file, split_path
+from stream.data.inspecting.inspection import Inspection, Wanted, inspect_file
 from stream.data.inspecting.labels import TARGETS
+from stream.data.inspecting.parts import split_path
 from stream.data.inspecting.report import report
 from stream.data.prepare.account_lines import account_lines
 from stream.data.sources.files import JSON, PARQUET, TEXT
@@ -140,10 +141,12 @@ def _inspect(arguments: argparse.Namespace) -> None:
         target = folder / f"{name}.yaml"
         target.write_text(found.yaml, encoding="utf-8")
         print(f"written: {shlex.quote(str(target))}")
-    print(
-        f"run it: task-stream run --config-dir {shlex.quote(str(arguments.out))} "
-        f"'task=[{','.join(names)}]' data=files"
-    )
+    where = f"--config-dir {shlex.quote(str(arguments.out))}"
+    for name in names:
+        print(f"look at its rows: task-stream tasks show {name} data=files {where}")
+    ready = [name for name, found in inspected.items() if not found.empty_splits]
+    if ready:
+        print(f"run it: task-stream run {where} 'task=[{','.join(ready)}]' data=files")
 
 
 def _task_names(arguments: argparse.Namespace) -> list[str]:

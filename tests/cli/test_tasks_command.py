@@ -118,7 +118,8 @@ def test_what_inspect_prints_and_writes_is_what_show_reads(
     given = ["--encoding", "cp1250", "--delimiter", "semicolon", "--no-header", "--out", out]
     assert main(["tasks", "inspect", "2024.csv", *given]) == 0
     printed = capsys.readouterr().out
-    assert "a run keeps 60 of 61 rows; dropped: 1 no_text (line 61)" in printed
+    assert "a run keeps 60 of 61 rows (" in printed
+    assert "; dropped: 1 no_text (line 61)" in printed
     command = shlex.split(printed.splitlines()[-1].removeprefix("run it: "))
     assert command[:5] == ["task-stream", "run", "--config-dir", out, "task=[task_2024]"]
     assert main(["tasks", "show", "task_2024", *command[5:], "--config-dir", command[3]]) == 0

@@ -60,8 +60,8 @@ def test_a_pair_is_in_reading_order_and_the_runner_up_is_said(tmp_path: Path) ->
     found = inspected(tmp_path, columns)
     assert found.text.names == ["premise", "hypothesis"]
     lines = "\n".join(report(found))
-    assert "text: 'premise' and 'hypothesis', a pair by their names; next: 'summary'" in lines
-    assert "label: 'label', by its name; next: 'topic' (--label); classes" in lines
+    assert "text: 'premise' and 'hypothesis', a pair by their names (next: 'summary', --text summary)" in lines
+    assert "label: 'label', by its name (next: 'topic', --label topic); classes" in lines
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_is_written_loads_and_gives_the_rows_that_were_reported(
     path = tmp_path / "is it ${good}?.jsonl"
     rows = [dict(zip(names, row, strict=True)) for row in zip(texts, values, strict=True)]
     path.write_text("\n".join(map(json.dumps, rows)))
-    first, second = inspect_file(path, "mine", Wanted()).source.table.column_names
+    first, second = inspect_file(path, "mine", Wanted()).sources["all"].table.column_names
     found = inspect_file(path, "mine", Wanted(text=(first,), label=second))
     spec = read_task(found.yaml, "mine")
     loaded = load_task(FilesData(root="."), "mine", spec, tmp_path)
@@ -187,4 +187,4 @@ def test_rows_without_the_headers_fields_are_said_and_left_out(tmp_path: Path) -
     path.write_text("\n".join(["text,label", *rows, "one,two,three"]))
     lines = "\n".join(report(inspect_file(path, "mine", Wanted())))
     assert f"1 row without the 2 fields of the header, left out: line {N + 2} (3)" in lines
-    assert f"a run keeps {N} of {N + 1} rows; dropped: 1 ragged (line {N + 2})" in lines
+    assert f"dropped: 1 ragged (line {N + 2})" in lines
