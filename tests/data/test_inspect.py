@@ -60,14 +60,14 @@ def test_a_pair_is_in_reading_order_and_the_runner_up_is_said(tmp_path: Path) ->
     found = inspected(tmp_path, columns)
     assert found.text.names == ["premise", "hypothesis"]
     lines = "\n".join(report(found))
-    assert "text: 'premise' and 'hypothesis', a pair by their names (next: 'summary', --text summary)" in lines
-    assert "label: 'label', by its name (next: 'topic', --label topic); classes" in lines
+    assert "text: 'premise' and 'hypothesis', a pair by their names (next: 'summary')" in lines
+    assert "label: 'label', by its name (next: 'topic')" in lines
 
 
 @pytest.mark.parametrize(
     ("name", "values", "wanted", "target", "said"),
     [
-        ("score", [i / 8 for i in range(N)], None, [0, 5], "scores from 0 to 5 (regression)"),
+        ("score", [i / 8 for i in range(N)], None, [0, 5], "scores from 0 to 5 (regression); --target"),
         (
             "stars",
             [i % 5 + 1 for i in range(N)],

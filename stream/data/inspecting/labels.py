@@ -47,10 +47,11 @@ def target_of(column: Column, wanted: str | None) -> Target:
         f"column {column.name!r} has {distinct} different value(s); a label needs two or more",
     )
     if (wanted or guess) == "class":
-        why = "classes"
-        if are_numbers and wanted is None:
+        why = f"{distinct} classes"
+        if are_numbers and distinct > 2:
             kind = "whole numbers" if whole else "numbers"
-            why = f"{distinct} {kind}, taken as classes; --target score makes them scores"
+            why = f"{distinct} {kind}, taken as classes"
+            why += "; --target score makes them scores (regression)" * (wanted is None)
         return Target(_sorted(column), None, column.blank_texts, why)
     require(
         len(column.numbers) > 1,
@@ -59,7 +60,8 @@ def target_of(column: Column, wanted: str | None) -> Target:
     low = float(math.floor(min(column.numbers.values())))
     high = float(math.ceil(max(column.numbers.values())))
     others = [text for text in column.counts if text not in column.numbers] + column.blank_texts
-    why = f"scores from {low:g} to {high:g} (regression); --target class makes them classes"
+    why = f"scores from {low:g} to {high:g} (regression)"
+    why += "; --target class makes them classes" * (wanted is None)
     return Target(None, [low, high], others, why)
 
 

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
+from stream.config.task import SPLITS
 from stream.data.inspecting.columns import Column
 from stream.data.inspecting.inspection import Inspection
 from stream.data.inspecting.roles import Choice, shown
@@ -24,14 +25,17 @@ def report(found: Inspection) -> Iterator[str]:
     """Yield what a file holds, what was chosen and why, and what of it a run would read."""
     for split, source in found.sources.items():
         name = f"{split}: " if len(found.sources) > 1 else ""
-        rows = f"{source.table.num_rows:,} row{'s' * (source.table.num_rows != 1)}"
-        yield visible(f"{name}{source.where}: {rows} ({source.dialect})", 1000)
+        yield visible(f"{name}{source.where}: {_rows(source.table.num_rows)} ({source.dialect})", 1000)
     for split, why in found.left_out.items():
         yield visible(f"{split}: {found.parts.patterns[split]} is left out: {why}", 1000)
     yield from _column_lines(found)
-    yield _choice_line("text", found.text) + _pair_hint(found.text)
-    yield f"{_choice_line('label', found.label)}; {found.target.why}"
+    yield _choice_line("text", found.text)
+    yield from _pair_hint(found.text)
+    yield _choice_line("label", found.label)
+    yield f"labels: {found.target.why}"
     yield from _label_lines(found)
+    if found.text.next or found.label.next:
+        yield "to choose other columns: --text NAME (twice for a pair), --label NAME"
     yield _kept_line(found)
     yield from (f"warning: {line}" for line in _warnings(found))
 
@@ -65,21 +69,18 @@ def _start(column: Column) -> str:
 
 
 def _choice_line(option: str, choice: Choice) -> str:
-    """Return which columns were chosen, why, and how to choose the next one instead."""
-    other = ""
-    if choice.next:
-        other = f" (next: {shown(choice.next)}, --{option} {_typed(choice.next)})"
+    """Return which columns were chosen, why, and which would be the next."""
+    other = f" (next: {shown(choice.next)})" if choice.next else ""
     return f"{option}: {' and '.join(map(shown, choice.columns))}, {choice.why}{other}"
 
 
-def _pair_hint(text: Choice) -> str:
-    """Return how to take two texts of like length as a pair."""
-    if len(text.columns) != 1 or text.next is None or text.why == "by its name":
-        return ""
-    one, two = sorted((text.columns[0], text.next), key=lambda column: column.mean_length)
-    is_alike = two.mean_length <= SIMILAR * one.mean_length
-    pair = f"--text {_typed(text.columns[0])} --text {_typed(text.next)}"
-    return f"; both as a pair: {pair}" if is_alike else ""
+def _pair_hint(text: Choice) -> Iterator[str]:
+    """Yield how to take two texts of like length as a pair, if no name chose one of them."""
+    if len(text.columns) != 1 or text.next is None or not text.why.startswith("the longest"):
+        return
+    if text.columns[0].mean_length <= SIMILAR * text.next.mean_length:
+        pair = f"--text {_typed(text.columns[0])} --text {_typed(text.next)}"
+        yield f"      both as a pair: {pair}"
 
 
 def _typed(column: Column) -> str:
@@ -92,7 +93,6 @@ def _label_lines(found: Inspection) -> Iterator[str]:
     counts = found.label_counts
     if not counts:
         return
-    yield f"labels in {shown(found.label.columns[0])}: {len(counts)}"
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     for name, number in ranked[:LABELS_SHOWN]:
         yield f"  {number:>8,}  {_quoted(name)}"
@@ -104,15 +104,16 @@ def _kept_line(found: Inspection) -> str:
     """Return how many rows a run keeps in each split, and why it drops the others."""
     accounts = found.loaded.accounts
     kept = sum(account.kept for account in accounts.values())
-    splits = ", ".join(f"{split} {account.kept:,}" for split, account in accounts.items())
+    splits = ", ".join(f"{split} {accounts[split].kept:,}" for split in SPLITS)
     lost = [(name, account) for name, account in accounts.items() if account.dropped]
     several = len(found.sources) > 1
     why = "; ".join(dropped(a) + f" of {name}" * several for name, a in lost) or "none"
-    return f"a run keeps {kept:,} of {count(found.num_rows, 'row')} ({splits}); dropped: {why}"
+    return f"a run keeps {kept:,} of {_rows(found.num_rows)} ({splits}); dropped: {why}"
 
 
 def _warnings(found: Inspection) -> Iterator[str]:
     """Yield each likely problem."""
+    yield from _first_line(found)
     yield from _left_out(found)
     counts = found.label_counts
     for names in _alike(counts):
@@ -135,6 +136,18 @@ def _warnings(found: Inspection) -> Iterator[str]:
         )
 
 
+def _first_line(found: Inspection) -> Iterator[str]:
+    """Yield whether the first line may be a row that was taken for the header, or the reverse."""
+    (label,) = found.label.columns
+    for source in found.sources.values():
+        words = source.dialect.split(", ")
+        first = str(source.table.column(label.name)[0].as_py())
+        if "no header" in words and label.counts[first] == 1 and found.spec.labels:
+            yield f"is the first line a header? {_quoted(first)} is the label of no other row; --header"
+        elif "header" in words and label.name in label.counts:
+            yield f"is the first line a row? {shown(label)} is a label of other rows; --no-header"
+
+
 def _left_out(found: Inspection) -> Iterator[str]:
     """Yield what of the file is blank, left out, or taken as one although it is several."""
     for source in found.sources.values():
@@ -143,12 +156,12 @@ def _left_out(found: Inspection) -> Iterator[str]:
             lines = ", ".join(f"{row.line} ({row.found})" for row in ragged[:NAMES_SHOWN])
             more = ", ..." if len(ragged) > NAMES_SHOWN else ""
             yield (
-                f"{count(len(ragged), 'row')} without the {ragged[0].expected} fields of the "
+                f"{_rows(len(ragged))} without the {ragged[0].expected} fields of the "
                 f"header, left out: line {lines}{more}"
             )
     for column in (*found.text.columns, *found.label.columns):
         if column.blank:
-            yield f"{count(column.blank, 'row')} with nothing in {shown(column)}"
+            yield f"{_rows(column.blank)} with nothing in {shown(column)}"
         if column.is_nested:
             yield f"{shown(column)} holds lists or objects: each different one is a label"
     (label,) = found.label.columns
@@ -157,6 +170,11 @@ def _left_out(found: Inspection) -> Iterator[str]:
         yield f"{shown(label)} joins labels by {mark!r}: each combination is a class of its own"
     if found.target.exclude:
         yield f"left out (exclude: in the YAML): rows with label {_few(found.target.exclude)}"
+
+
+def _rows(number: int) -> str:
+    """Return a number of rows."""
+    return f"{number:,} row" + "s" * (number != 1)
 
 
 def _quoted(text: str) -> str:
