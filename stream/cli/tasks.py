@@ -137,10 +137,13 @@ def _inspect(arguments: argparse.Namespace) -> None:
         print("\n".join(report(inspected[name])))
     folder = arguments.out / "task"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, found in inspected.items():
+    for (name, found), path in zip(inspected.items(), arguments.files, strict=True):
         target = folder / f"{name}.yaml"
         target.write_text(found.yaml, encoding="utf-8")
-        print(f"written: {shlex.quote(str(target))}")
+        stem = proposed_name(_stem(path))
+        is_other = arguments.name is None and name != stem
+        why = f" (the program has a task {stem!r} of its own)" if is_other else ""
+        print(f"written: {shlex.quote(str(target))}{why}")
     where = f"--config-dir {shlex.quote(str(arguments.out))}"
     for name in names:
         print(f"look at its rows: task-stream tasks show {name} data=files {where}")
@@ -161,7 +164,9 @@ def _task_names(arguments: argparse.Namespace) -> list[str]:
     written = {path.stem for path in (arguments.out / "task").glob("*.yaml")}
     names: list[str] = []
     for path in arguments.files:
-        name = proposed_name(_stem(path)) if arguments.name is None else arguments.name
+        # A file called like a task of the program gets another name; the user's word is kept.
+        given = arguments.name is not None
+        name = arguments.name if given else proposed_name(_stem(path), built_in)
         taken = built_in | written | set(names)
         free = proposed_name(name, taken)
         require(

@@ -6,8 +6,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from stream.config.data import FilesData
 from stream.config.task_yaml import read_task
@@ -15,7 +13,6 @@ from stream.data.inspecting.inspection import Inspection, Wanted, inspect_file
 from stream.data.inspecting.report import report
 from stream.data.loading import load_task
 from stream.errors import UserError
-from tests.config.test_task_yaml import TEXTS
 from tests.data.small_files import zipped
 
 N = 40
@@ -90,40 +87,6 @@ def test_numbers_are_scores_or_classes(tmp_path: Path, name, values, wanted, tar
     assert found.spec.metric == ("accuracy" if classes else "spearman")
     kept = sum(len(rows) for rows in found.loaded.rows.values())
     assert kept == sum(value not in (None, "n/a") for value in values)
-
-
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    names=st.lists(
-        TEXTS.filter(lambda name: name.strip() != "???"),
-        min_size=2,
-        max_size=2,
-        unique_by=str.strip,
-    ),
-    labels=st.lists(TEXTS.filter(str.strip), min_size=2, max_size=4, unique=True),
-    blank=st.sampled_from(["", "  ", None]),
-)
-def test_what_is_written_loads_and_gives_the_rows_that_were_reported(
-    tmp_path: Path, names: list[str], labels: list[str], blank: str | None
-) -> None:
-    values = [labels[i % len(labels)] for i in range(N - 2)] + [blank, labels[0]]
-    texts = [*FILM[:-1], blank]
-    path = tmp_path / "is it ${good}?.jsonl"
-    rows = [dict(zip(names, row, strict=True)) for row in zip(texts, values, strict=True)]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    first, second = inspect_file(path, "mine", Wanted()).sources["all"].table.column_names
-    found = inspect_file(path, "mine", Wanted(text=(first,), label=second))
-    spec = read_task(found.yaml, "mine")
-    loaded = load_task(FilesData(root="."), "mine", spec, tmp_path)
-    counts = dict.fromkeys(spec.labels or [], 0)
-    for split in loaded.rows.values():
-        for code in split.labels.tolist():
-            counts[(spec.labels or [])[code]] += 1
-    assert counts == found.label_counts
-    assert counts == {label: values[:-2].count(label) for label in sorted(labels)}
-    (column,) = found.text.columns
-    assert column.blank == 1
-    assert loaded.accounts["train"].dropped["no_text"] == 1
 
 
 def as_parquet(tmp_path: Path, **columns: pa.Array) -> Inspection:

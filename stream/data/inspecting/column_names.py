@@ -118,7 +118,16 @@ def text_rank(name: str) -> int:
 
 
 def label_rank(name: str) -> int:
-    """Return how much a name is that of a label, from 0 (entirely) to `NEVER`."""
+    """Return how much a name is that of a label, from 0 (entirely) to `NEVER`.
+
+    Of a nested field such as ``data.label``, the last part counts, if it says anything.
+    """
+    rank = _label_rank(name.rpartition(".")[2])
+    return rank if rank != NO_NAME else _label_rank(name)
+
+
+def _label_rank(name: str) -> int:
+    """Return how much a name, or a part of one, is that of a label."""
     words = words_of(name)
     found = [word for word in words if not word.isdigit()]
     core = set(found) - BESIDE_LABELS or set(found)

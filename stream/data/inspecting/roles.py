@@ -139,7 +139,7 @@ def _why_no_label(column: Column) -> str:
         return _why_several(column)
     may_be_scores = not column.are_whole or has_score_name(column.name)
     are_scores = column.are_mostly_numbers and may_be_scores
-    if rank < NO_NAME and are_scores:
+    if rank < 3 and are_scores:
         return ""
     if rank < 2:
         most = max(MAX_LABELS, column.rows // ROWS_OF_LABEL)
@@ -218,15 +218,16 @@ def _pairs(
     yield from ((a, b) for a, b in permutations(texts, 2) if are_pair(a.name, b.name, names))
 
 
-def _pair_preference(pair: tuple[Column, Column]) -> tuple[list[tuple[bool, int, float]], float]:
+def _pair_preference(pair: tuple[Column, Column]) -> tuple[list[tuple[bool, int]], float]:
     """Return what pairs are sorted by: as their better text, then as the other one."""
     ranks = sorted(_text_preference(column) for column in pair)
-    return [rank[:2] for rank in ranks], ranks[0][2]
+    return [rank[:2] for rank in ranks], ranks[0][3]
 
 
-def _text_preference(column: Column) -> tuple[bool, int, float]:
-    """Return what texts are sorted by: many values before few, then by name, then the longest."""
-    return column.has_few_values, text_rank(column.name), -column.mean_length
+def _text_preference(column: Column) -> tuple[bool, int, int, float]:
+    """Return what texts are sorted by: many values, then name, least nested, longest first."""
+    depth = column.name.count(".")
+    return column.has_few_values, text_rank(column.name), depth, -column.mean_length
 
 
 def shown(column: Column) -> str:
