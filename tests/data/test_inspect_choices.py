@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from stream.config.data import FilesData
 from stream.data.inspecting.inspection import Wanted, inspect_file
 from stream.data.inspecting.report import report
-from stream.data.loading import FilesData, load_task
+from stream.data.loading import load_task
 from stream.errors import UserError
 
 ROWS = 40
