@@ -18,6 +18,7 @@ from stream.config.task import TaskSpec
 from stream.errors import require
 
 LONGEST_NAME = 64
+REQUIRED = "???"  # what OmegaConf takes for a missing value, but in lists and mappings
 SCHEMA_KEY = re.compile(r"[a-z_]+")
 
 
@@ -42,7 +43,11 @@ _Dumper.add_representer(
 
 
 def write_task(name: str, spec: TaskSpec) -> str:
-    """Return the YAML of a task: what differs from the defaults, every text quoted."""
+    """Return the YAML of a task: what differs from the defaults, every text quoted.
+
+    Raises:
+        UserError: a text that can only mean a missing value.
+    """
     return yaml.dump(
         {name: _quoted(escaped(_set_values(spec)))},
         Dumper=_Dumper,
@@ -71,6 +76,7 @@ def _set_values(settings: Any) -> dict[str, Any]:
     for field in fields(settings):
         value = getattr(settings, field.name)
         made = field.default if field.default_factory is MISSING else field.default_factory()
+        require(value != REQUIRED, f"{field.name}: {REQUIRED!r} means a missing value; rename it")
         if value != made:
             nested = is_dataclass(value) and not isinstance(value, type)
             found[field.name] = _set_values(value) if nested else value

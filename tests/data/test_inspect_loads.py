@@ -30,7 +30,6 @@ TYPED = ("jsonl", "json", "parquet")  # whose first line needs no guess
 # A task of the program, a number, what a shell, YAML, Hydra or a glob would take for more than a name.
 STEMS = ["rte", "2024", "a b", "${x}", "it's [1]*", "null", "defaults", "-m", "\u00fc=1,2"]
 NAMES = ["is it ${good}?", "doc.text", "a b", 'the "x"', "it's", "???", "", "#", "null", "*", "-t"]
-SHORT = st.sampled_from(NAMES)
 
 
 def _delimited(names: list[str], rows: list[tuple], delimiter: str, *, header: bool) -> str:
@@ -88,7 +87,7 @@ def _counts(shown: str) -> tuple[int, int, list[str]]:
 )
 @given(
     stem=st.sampled_from(STEMS),
-    names=st.lists(SHORT, min_size=3, max_size=3, unique=True),
+    names=st.lists(st.sampled_from(NAMES), min_size=3, max_size=3, unique=True),
     labels=st.lists(
         TEXTS.filter(lambda text: text.strip() == text != ""), min_size=2, max_size=3, unique=True
     ),

@@ -20,6 +20,8 @@ from stream.data.table import SourceTable
 from stream.data.task import LoadedTask
 from stream.errors import require
 
+LABEL_PATTERNS = {"???": "[?][?][?]*"}  # a column's name that OmegaConf takes for a missing value
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -232,7 +234,7 @@ def _spec(
     files = replace(
         place,
         text=text.names,
-        label=label.names[0],
+        label=LABEL_PATTERNS.get(label.names[0], label.names[0]),
         values={value: value for value in labels or []} if mapped else {},
         exclude=target.exclude,
         drop=["ragged"] if any(source.ragged for source in sources.values()) else [],
