@@ -83,7 +83,10 @@ def test_inspect_writes_a_task_that_says_what_it_found(
         (["show", "cola", "--config-dir", "no such folder"], "no such folder"),
         (["show", "sst2", "data=files", "data.root=/no/such"], "is not a folder"),
         (["inspect", "a.csv", "b.csv", "--name", "x"], "one file's task"),
-        (["inspect", "sst2.csv"], "would run in the place of sst2.csv; say --name sst2_2"),
+        (
+            ["inspect", "sst2.csv", "--name", "sst2"],
+            "would run in the place of sst2.csv; say --name sst2_2",
+        ),
         (["inspect", "a.csv", "--name", "2024"], "say --name task_2024"),
         (["inspect", "a.csv", "--name", "my file"], "say --name my_file"),
         (

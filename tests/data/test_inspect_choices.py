@@ -140,6 +140,15 @@ CHOSEN = [
     ("", '{"text": "<t>", "label": "<a|b>", "note": null}', "text", "label 2"),
     ("", '{"url": "<url>", "headline": "<s>", "is_sarcastic": <0|1>, "tags": ["a", "<b|c>"]}',
      "headline", "is_sarcastic 2"),
+    ("", '{"text": "<t>", "accept": "<a|b|c>", "answer": "<accept|reject>"}', "text", "accept 3"),
+    ("", '{"text": "<t>", "label": "x", "meta.score": <f>, "answer": "<accept|reject>"}',
+     "text", "answer 2"),
+    ("", '{"data.text": "<t>", "annotations.id": <i>, "annotations.completed_by": <1|2>,'
+     ' "annotations.result.value.choices": "<a|b|c>", "annotations.result.type": "choices",'
+     ' "annotations.lead_time": <f>, "created_at": "2024-01-01T10:00:00Z"}',
+     "data.text", "annotations.result.value.choices 3"),
+    ("", '{"id_str": "<i>", "text": "<s>", "user.description": "<t>", "lang": "<en|fr>",'
+     ' "stance": "<a|b|c>"}', "text", "stance 3"),
     ("", '{"question": "<s>", "passage": "<t>", "answer": <true|false>}', "question + passage",
      "answer 2"),
 ]  # fmt: skip

@@ -110,7 +110,7 @@ def _compound(word: str) -> list[str]:
 def text_rank(name: str) -> int:
     """Return how much a name is that of a text, from 0 (entirely) to 3."""
     words = [word for word in words_of(name) if not word.isdigit()]
-    if not words or words[-1] in NO_TEXTS:
+    if not words or words[-1] in NO_TEXTS or _is_about_the_row(name):
         return 3 if words else 2
     if not TEXTS.isdisjoint(words):
         return int(len(words) > 1 and not PROCESSED.isdisjoint(words))
@@ -122,8 +122,15 @@ def label_rank(name: str) -> int:
 
     Of a nested field such as ``data.label``, the last part counts, if it says anything.
     """
+    if _is_about_the_row(name):
+        return NEVER
     rank = _label_rank(name.rpartition(".")[2])
     return rank if rank != NO_NAME else _label_rank(name)
+
+
+def _is_about_the_row(name: str) -> bool:
+    """Return whether a nested field describes its row, such as ``meta.score``."""
+    return name.lower().startswith(("meta.", "metadata."))
 
 
 def _label_rank(name: str) -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from stream.data.inspecting.shapes import NUMBER, TEXT, shape_of
 
 MOST_NUMBERS = 0.95  # share of the values that must be numbers, so that the others are not
+CONSENT = {"accept", "reject", "ignore"}
 FEW_VALUES = 10  # rows for each different value, on average, of what is rather a label than a text
 
 
@@ -63,6 +64,11 @@ class Column:
     def has_few_values(self) -> bool:
         """Whether each value stands in many rows."""
         return FEW_VALUES * len(self.counts) <= self.rows
+
+    @property
+    def is_consent(self) -> bool:
+        """Whether the values say what an annotator thought of the row's label, as in Prodigy."""
+        return bool(self.counts) and set(self.counts) <= CONSENT
 
     @property
     def are_whole(self) -> bool:

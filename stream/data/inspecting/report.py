@@ -124,6 +124,10 @@ def _warnings(found: Inspection) -> Iterator[str]:
     none = [name for name in counts if name.strip().casefold() in NO_LABELS]
     if none and len(counts) > 2:
         yield f"is {_few(none)} a label? exclude: in the YAML leaves its rows out"
+    for column in found.columns:
+        others = column.rows - column.counts["accept"]
+        if column.is_consent and column not in found.label.columns and others:
+            yield f"{_rows(others)} kept that {shown(column)} does not accept"
     if found.parts.beside:
         yield (
             f"{', '.join(found.parts.beside)} beside it: to use all of them as splits of one task, "

@@ -123,7 +123,8 @@ def _rank(column: Column) -> float:
 def _label_preference(column: Column) -> tuple[float, bool, int, bool]:
     """Return what labels are sorted by: name, then few values, words before numbers."""
     counts_things = column.are_numbers and len(column.counts) > 2 and _rank(column) >= NO_NAME
-    return _rank(column), counts_things, len(column.counts), column.are_numbers
+    is_about_it = counts_things or column.is_consent
+    return _rank(column), is_about_it, len(column.counts), column.are_numbers
 
 
 def _why_no_label(column: Column) -> str:
@@ -206,7 +207,7 @@ def _why_no_text(column: Column) -> str:
         return "has one value in all rows" if is_one else f"holds {column.shape}"
     if column.is_mostly_blank:
         return f"is blank in {column.blank:,} of {column.rows + column.blank:,} rows"
-    is_few = column.has_few_values and text_rank(column.name) > 1
+    is_few = column.has_few_values and text_rank(column.name) > 0
     return f"has {len(column.counts)} different values" if is_few else ""
 
 
