@@ -66,7 +66,11 @@ def other_files(folder: Path) -> list[str]:
     """Write a pair called like a task of the program, scores, and a folder of splits of classes."""
     rows = [f"the lamp {i} is on" for i in range(90)]
     pairs = [
-        {"is it ${good}?": ["a${x}", "b\x07"][i % 2], "premise": text, "hypothesis": f"{text}, or not"}
+        {
+            "is it ${good}?": ["a${x}", "b\x07"][i % 2],
+            "premise": text,
+            "hypothesis": f"{text}, or not",
+        }
         for i, text in enumerate(rows)
     ]
     (folder / "rte.jsonl").write_text("\n".join(map(json.dumps, pairs)))

@@ -64,7 +64,13 @@ def test_a_pair_is_in_reading_order_and_the_runner_up_is_said(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "values", "wanted", "target", "said"),
     [
-        ("score", [i / 8 for i in range(N)], None, [0, 5], "scores from 0 to 5 (regression); --target"),
+        (
+            "score",
+            [i / 8 for i in range(N)],
+            None,
+            [0, 5],
+            "scores from 0 to 5 (regression); --target",
+        ),
         (
             "stars",
             [i % 5 + 1 for i in range(N)],

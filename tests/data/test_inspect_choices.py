@@ -17,7 +17,8 @@ from stream.data.loading import load_task
 from stream.errors import UserError
 
 ROWS = 40
-WORDS = "the lamp is on a warm dull day we never saw such rain near old doors and quiet birds".split()
+WORDS = "the lamp is on a warm dull day we never saw such rain near old doors and quiet birds"
+WORDS = WORDS.split()
 
 
 def _words(row: int, number: int) -> str:
@@ -57,7 +58,7 @@ def filled(pattern: str, row: int) -> str:
 
 
 def written(tmp_path: Path, header: str, pattern: str, rows: int = ROWS) -> Path:
-    """Write a file: JSON Lines if the pattern is an object, tab-separated if it has tabs, or CSV."""
+    """Write a file: JSON Lines if the pattern is an object, else tab-separated or CSV."""
     suffix = "jsonl" if pattern.startswith("{") else "tsv" if "\t" in pattern else "csv"
     path = tmp_path / f"mine.{suffix}"
     lines = [header] * bool(header) + [filled(pattern, row) for row in range(rows)]
@@ -84,7 +85,7 @@ CHOSEN = [
     ("qid,question_text,target", "<uuid>,<t>,<0|1>", "question_text", "target 2"),
     ("tweet_id,airline_sentiment,airline_sentiment_confidence,negativereason,airline,name,text,"
      "tweet_created,user_timezone",
-     "5703<i>,<neg|pos|neutral>,<f>,<Late|>,<X|Y>,<handle>,<t>,<longdate>,<Eastern Time (US)|Quito>",
+     "5703<i>,<neg|pos|neutral>,<f>,<Late|>,<X|Y>,<handle>,<t>,<longdate>,<Lima|Quito>",
      "text", "airline_sentiment 3"),
     (",count,hate_speech,offensive_language,neither,class,tweet",
      "<i>,3,<0|1>,<1|0>,<0|1>,<0|1|2>,<t>", "tweet", "class 3"),
@@ -158,7 +159,7 @@ REFUSED = [
     ("text,is_joy,is_fear,is_love,is_calm", "<t>,<0|1>,<1|0>,<0|1>,<0|0|1>",
      "4 columns of 0 and 1 ('is_joy', 'is_fear', 'is_love', 'is_calm') are several labels"),
     ("text,labels", "<t>,<a;b|a|b|c|b;c>", "'labels' holds several labels per row, joined by ';'"),
-    ("", '<t>\t<27|2,6|2|6|27,2>\t<uuid>', "'column_2' holds several labels per row, joined by ','"),
+    ("", '<t>\t<27|2,6|2|6|27,2>\t<uuid>', "'column_2' holds several labels per row"),
     ("text,tags", "<t>,\"<['a', 'b']|['b']|['a']>\"", "'tags' holds lists or objects"),
     ("", '{"text": "<t>", "labels": ["a", "<b|c>"]}', "'labels' holds lists or objects"),
     ("text,label", "<t>,a", "'label' has 1 different value, and a task needs two labels"),

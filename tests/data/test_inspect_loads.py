@@ -6,7 +6,6 @@ import io
 import json
 import re
 import shlex
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from tests.data.test_inspect_choices import filled
 N = 60
 FORMS = ["csv", "tsv", "csv.gz", "jsonl", "json", "parquet", "zip", "zip/member", "folder"]
 TYPED = ("jsonl", "json", "parquet")  # whose first line needs no guess
-# A task of the program, a number, what a shell, YAML, Hydra or a glob would take for more than a name.
+# A task of the program, a number, what a shell, YAML, Hydra or a glob takes for more than a name.
 STEMS = ["rte", "2024", "a b", "${x}", "it's [1]*", "null", "defaults", "-m", "\u00fc=1,2"]
 NAMES = ["is it ${good}?", "doc.text", "a b", 'the "x"', "it's", "???", "", "#", "null", "*", "-t"]
 
@@ -71,10 +70,30 @@ def _written(folder: Path, form: str, stem: str, names: list[str], rows: list[tu
 
 
 def _counts(shown: str) -> tuple[int, int, list[str]]:
-    """Return the rows that were read and kept, and how many of each label, in all that `show` says."""
+    """Return the rows that were read and kept, and how many of each label, as `show` says."""
     read = sum(int(n.replace(",", "")) for n in re.findall(r"([\d,]+) read =", shown))
     kept = sum(int(n.replace(",", "")) for n in re.findall(r"= ([\d,]+) kept", shown))
     return read, kept, re.findall(r"of them cut; (.*)", shown)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """Return the names of the columns text, label and another one, and rows, the last one blank."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=3, max_size=3, unique=True))
+    label = TEXTS.filter(lambda text: text.strip() == text != "")
+    labels = draw(st.lists(label, min_size=2, max_size=3, unique=True))
+    texts = [f"the film number {i} was fine, they said" for i in range(N - 1)]
+    rows = [(text, labels[i % len(labels)], f"u{i}x{i}") for i, text in enumerate(texts)]
+    return names, [*rows, (draw(st.sampled_from(["", "  "])), labels[0], "none")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a name for a shell, a glob and an interpolation to trip over."""
+    path = tmp_path / "in $HOME; [0] ${y}"
+    path.mkdir()
+    monkeypatch.chdir(path)
+    return path
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -82,36 +101,14 @@ def _counts(shown: str) -> tuple[int, int, list[str]]:
     max_examples=1,
     phases=[Phase.generate],  # an example is a whole file and says enough; shrinking is slow
     deadline=None,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     database=None,
 )
-@given(
-    stem=st.sampled_from(STEMS),
-    names=st.lists(st.sampled_from(NAMES), min_size=3, max_size=3, unique=True),
-    labels=st.lists(
-        TEXTS.filter(lambda text: text.strip() == text != ""), min_size=2, max_size=3, unique=True
-    ),
-    blank=st.sampled_from(["", "  "]),
-    is_asked=st.booleans(),
-)
+@given(stem=st.sampled_from(STEMS), table=tables(), is_asked=st.booleans())
 def test_the_printed_commands_read_what_was_reported(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    form: str,
-    stem: str,
-    names: list[str],
-    labels: list[str],
-    blank: str,
-    is_asked: bool,
+    folder: Path, capsys: pytest.CaptureFixture[str], form: str, stem: str, table, is_asked: bool
 ) -> None:
-    folder = tmp_path / "in $HOME; [0] ${y}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    texts = [f"the film number {i} was fine, they said" for i in range(N - 1)]
-    rows = [(text, labels[i % len(labels)], f"u{i}x{i}") for i, text in enumerate(texts)]
-    rows.append((blank, labels[0], "none"))
+    names, rows = table
     path = _written(folder, form, stem, names, rows)
     asked = [] if form in TYPED else ["--header"]
     if is_asked:
@@ -121,16 +118,15 @@ def test_the_printed_commands_read_what_was_reported(
     printed = capsys.readouterr().out
     assert f"a run keeps {N - 1} of {N} rows" in printed
     look, run = [line.partition(": ")[2] for line in printed.splitlines()[-2:]]
-    command = shlex.split(look)
-    assert main(command[1:]) == 0
-    shown = capsys.readouterr().out
-    read, kept, counts = _counts(shown)
+    assert main(shlex.split(look)[1:]) == 0
+    read, kept, counts = _counts(capsys.readouterr().out)
     assert (read, kept) == (N, N - 1)
+    expected = Counter(label for _, label, _ in rows[:-1])
     found = Counter[str]()
     for line in counts:
-        for label in set(labels):
+        for label in expected:
             found[label] += int(re.findall(re.escape(repr(label)) + r" (\d+)(?:,|$)", line)[0])
-    assert found == Counter(label for _, label, _ in rows[:-1])
+    assert found == expected
     assert shlex.split(run)[:4] == ["task-stream", "run", "--config-dir", out]
 
 

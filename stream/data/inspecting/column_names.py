@@ -37,7 +37,8 @@ LABELS = _words(
 )
 OTHER_LABELS = _words(
     "target topic rating star score similarity relatedness grade quality entailment overall "
-    "relevance annotation judgment judgement verdict toxicity complexity readability subtask bewertung nota"
+    "relevance annotation judgment judgement verdict toxicity complexity readability subtask "
+    "bewertung nota "
 )
 MINOR_LABELS = (
     LABELS
@@ -139,19 +140,18 @@ def _label_rank(name: str) -> int:
     found = [word for word in words if not word.isdigit()]
     core = set(found) - BESIDE_LABELS or set(found)
     is_numbered = len(found) < len(words)
-    if not found or not MARKS_OF_OTHERS.isdisjoint(found):
-        return NEVER if found else NO_NAME
+    if not found:
+        return NO_NAME
     if core <= LABELS:
         return int(is_numbered)
-    if core <= LABELS | OF_LABELS and not core <= OF_LABELS:
-        return 2
-    if found[-1] in NO_LABELS:
+    is_of_label = core <= LABELS | OF_LABELS and not core <= OF_LABELS
+    if not MARKS_OF_OTHERS.isdisjoint(found) or (found[-1] in NO_LABELS and not is_of_label):
         return NEVER
     if core <= LABELS | OTHER_LABELS:
         return 1 + is_numbered
-    if words[0] in ("is", "has") or found[-1] in MINOR_LABELS:
+    if is_of_label or words[0] in ("is", "has") or found[-1] in MINOR_LABELS:
         return 2
-    return 3 if not MINOR_LABELS.isdisjoint(found) else NO_NAME
+    return NO_NAME if MINOR_LABELS.isdisjoint(found) else 3
 
 
 def has_score_name(name: str) -> bool:
@@ -170,9 +170,7 @@ def are_pair(first: str, second: str, names: Iterable[str] = ()) -> bool:
     one, two = words_of(first), words_of(second)
     if not one or not two or one[0] == MADE_UP:
         return False
-    if _role(one) != _role(two) and any(
-        _role(one) in a and _role(two) in b for a, b in PAIR_ROLES
-    ):
+    if _role(one) != _role(two) and any(_role(one) in a and _role(two) in b for a, b in PAIR_ROLES):
         return True
     if len(two) == len(one) + 1:
         return two[:-1] == one and two[-1] in SECOND and not _has_third(two, two[-1], names)

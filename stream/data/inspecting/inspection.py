@@ -116,7 +116,9 @@ def inspect_file(path: Path, name: str, wanted: Wanted) -> Inspection:
     text, label = _joined(text, columns), _joined(label, columns)
     target = target_of(label.columns[0], wanted.target)
     # A train split alone is divided like any other file.
-    splits = {s: s for s in read if s not in left_out} if len(read) > len(left_out) + 1 else {main: ALL}
+    splits = (
+        {s: s for s in read if s not in left_out} if len(read) > len(left_out) + 1 else {main: ALL}
+    )
     sources = {splits[split]: read[split] for split in splits}
     place = FilesSource(
         folder=str(parts.folder),

@@ -52,7 +52,9 @@ def parts_of(path: Path) -> Parts:
     whole = folder / pattern
     if whole.is_dir():
         names = [entry.name for entry in whole.iterdir()]
-        splits = _splits([name for name in names if _is_data(name) or (whole / name).is_dir()], path)
+        splits = _splits(
+            [name for name in names if _is_data(name) or (whole / name).is_dir()], path
+        )
         if splits:
             return Parts(whole, splits)
     elif zipfile.is_zipfile(whole) and whole.suffix.lower() == ".zip":
@@ -63,7 +65,9 @@ def parts_of(path: Path) -> Parts:
     elif whole.is_file() and _split_word(whole.name):
         others = [entry.name for entry in whole.parent.iterdir() if _is_data(entry.name)]
         template = _template(whole.name)
-        beside = sorted(name for name in others if _template(name) == template and name != whole.name)
+        beside = sorted(
+            name for name in others if _template(name) == template and name != whole.name
+        )
         return Parts(folder, {ALL: pattern}, tuple(beside))
     return Parts(folder, {ALL: pattern})
 
@@ -116,7 +120,7 @@ def _splits(names: Iterable[str], path: Path) -> dict[str, str]:
     if len(tasks) > 1:
         shown = ", ".join(splits["train"][0] for splits in tasks.values())
         raise UserError(
-            f"{path}: its files are splits of {len(tasks)} tasks ({shown}); inspect one of them, or "
+            f"{path}: its files are splits of {len(tasks)} tasks ({shown}); inspect one, or "
             "move each task's files to a folder of their own"
         )
     for splits in tasks.values():

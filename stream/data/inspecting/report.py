@@ -18,14 +18,16 @@ FEW_ROWS = 10  # warn about labels with fewer rows
 NAME_WIDTH = 60
 EXAMPLE_WIDTH = 40
 SIMILAR = 1.5  # how many times longer one of two texts of a pair is at most, if no name tells
-NO_LABELS = frozenset("- -- ? n/a na none null nan nil unknown undefined -1".split())
+NO_LABELS = ("-", "--", "?", "n/a", "na", "none", "null", "nan", "unknown", "undefined", "-1")
 
 
 def report(found: Inspection) -> Iterator[str]:
     """Yield what a file holds, what was chosen and why, and what of it a run would read."""
     for split, source in found.sources.items():
         name = f"{split}: " if len(found.sources) > 1 else ""
-        yield visible(f"{name}{source.where}: {_rows(source.table.num_rows)} ({source.dialect})", 1000)
+        yield visible(
+            f"{name}{source.where}: {_rows(source.table.num_rows)} ({source.dialect})", 1000
+        )
     for split, why in found.left_out.items():
         yield visible(f"{split}: {found.parts.patterns[split]} is left out: {why}", 1000)
     yield from _column_lines(found)
@@ -51,7 +53,9 @@ def _column_lines(found: Inspection) -> Iterator[str]:
         mark = "text" if column in found.text.columns else ""
         mark = "label" if column in found.label.columns else mark
         numbers = f"{len(column.counts):,}", f"{column.blank:,}"
-        cells.append((mark, visible(column.name, NAME_WIDTH), column.shape, *numbers, _start(column)))
+        cells.append(
+            (mark, visible(column.name, NAME_WIDTH), column.shape, *numbers, _start(column))
+        )
     widths = [max(map(len, cell)) for cell in zip(*cells, strict=True)]
     for mark, name, shape, different, blank, example in cells:
         yield (
@@ -147,7 +151,7 @@ def _first_line(found: Inspection) -> Iterator[str]:
         words = source.dialect.split(", ")
         first = str(source.table.column(label.name)[0].as_py())
         if "no header" in words and label.counts[first] == 1 and found.spec.labels:
-            yield f"is the first line a header? {_quoted(first)} is the label of no other row; --header"
+            yield f"is the first line a header? no other row has label {_quoted(first)}; --header"
         elif "header" in words and label.name in label.counts:
             yield f"is the first line a row? {shown(label)} is a label of other rows; --no-header"
 

@@ -5,25 +5,14 @@ from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
-from stream.data.inspecting.column_names import (
-    NEVER,
-    NO_NAME,
-    are_pair,
-    has_score_name,
-    label_rank,
-    text_rank,
-)
+from stream.data.inspecting.column_names import NO_NAME, are_pair, label_rank, text_rank
 from stream.data.inspecting.columns import Column
-from stream.data.inspecting.several import has_decimal_commas, separator, several_columns
+from stream.data.inspecting.reasons import is_worth_saying, why_no_label, why_no_text, why_several
+from stream.data.inspecting.several import several_columns
 from stream.errors import UserError, require, unknown
-from stream.formatting import count, visible
+from stream.formatting import visible
 
-MAX_LABELS = 200  # a column with more different values, and of few rows each, is no label
-ROWS_OF_LABEL = 50  # on average, of each of more than `MAX_LABELS`
-FEW_ROWS = 20  # in which almost every row may have another label
-LONG_LABEL = 60  # characters on average, above which a column without a label's name has none
 BLANK_COSTS = 2.5  # ranks by which a column that is mostly blank comes later
-NO_LABEL_SHAPES = ("lists or objects", "dates", "addresses", "HTML", "parse trees", "bytes")
 REASONS_SHOWN = 4
 
 
@@ -72,11 +61,11 @@ def choose_label(columns: Sequence[Column], path: Path) -> Choice:
     Raises:
         UserError: no column looks like one, or rows have several labels.
     """
-    ranked = sorted((c for c in columns if not _why_no_label(c)), key=_label_preference)
-    several = [c for c in columns if label_rank(c.name) < NO_NAME and _why_several(c)]
+    ranked = sorted((c for c in columns if not why_no_label(c)), key=_label_preference)
+    several = [c for c in columns if label_rank(c.name) < NO_NAME and why_several(c)]
     if several and not (ranked and _rank(ranked[0]) <= min(map(_rank, several))):
         first = min(several, key=_rank)
-        raise UserError(f"{path}: {shown(first)} {_why_several(first)}")
+        raise UserError(f"{path}: {shown(first)} {why_several(first)}")
     if not ranked:
         return _only_numbers(columns, path)
     first, *others = ranked
@@ -100,7 +89,7 @@ def _only_numbers(columns: Sequence[Column], path: Path) -> Choice:
     found = [c for c in columns if c.are_numbers and not c.are_whole and _rank(c) <= NO_NAME]
     if len(found) == 1:
         return Choice((found[0],), "the only column of numbers with fractions")
-    reasons = [f"{shown(c)} {_why_no_label(c)}" for c in columns if _is_worth_saying(c)]
+    reasons = [f"{shown(c)} {why_no_label(c)}" for c in columns if is_worth_saying(c)]
     if found:
         names = ", ".join(map(shown, found[:REASONS_SHOWN]))
         reasons = [f"{names} could be scores"]
@@ -108,11 +97,6 @@ def _only_numbers(columns: Sequence[Column], path: Path) -> Choice:
     raise UserError(
         "; ".join([f"{path}: no column looks like a label", *reasons, "name one with --label"])
     )
-
-
-def _is_worth_saying(column: Column) -> bool:
-    """Return whether it should be said why a column is no label."""
-    return _rank(column) < NO_NAME or bool(separator(column)) or has_decimal_commas(column)
 
 
 def _rank(column: Column) -> float:
@@ -127,65 +111,15 @@ def _label_preference(column: Column) -> tuple[float, bool, int, bool]:
     return _rank(column), is_about_it, len(column.counts), column.are_numbers
 
 
-def _why_no_label(column: Column) -> str:
-    """Return why a column is no label; ``""`` if it may be one."""
-    distinct, rank = len(column.counts), label_rank(column.name)
-    if distinct < 2:
-        return f"has {count(distinct, 'different value')}, and a task needs two labels"
-    if rank == NEVER or column.shape in NO_LABEL_SHAPES:
-        return f"holds {column.shape}"
-    if has_decimal_commas(column):
-        return "holds numbers with decimal commas; write them with points"
-    if _why_several(column):
-        return _why_several(column)
-    may_be_scores = not column.are_whole or has_score_name(column.name)
-    are_scores = column.are_mostly_numbers and may_be_scores
-    if rank < 3 and are_scores:
-        return ""
-    if rank < 2:
-        most = max(MAX_LABELS, column.rows // ROWS_OF_LABEL)
-        if distinct <= most and (column.rows < FEW_ROWS or 3 * distinct <= 2 * column.rows):
-            return ""
-        hint = "; --target score makes them scores" if column.are_numbers else ""
-        return f"has {distinct:,} different values, too many for classes{hint}"
-    is_text = column.mean_length > LONG_LABEL or (text_rank(column.name) == 0 and column.is_prose)
-    is_few = distinct <= min(MAX_LABELS, max(column.rows // 2, 2))
-    is_likely = is_few and (column.are_whole or not column.are_numbers)
-    if is_likely and not is_text and (rank < NO_NAME or not column.is_mostly_blank):
-        return ""
-    return f"has {distinct:,} different values"
-
-
-def _why_several(column: Column) -> str:
-    """Return in what way a column holds several labels a row; ``""`` if it does not."""
-    rank, sample = label_rank(column.name), visible(column.example, 40)
-    if column.shape == "lists or objects":
-        return (
-            f"holds lists or objects, such as {sample}: several labels per row? A task has one; "
-            "give each label a column of 0 and 1, and name that with --label"
-        )
-    may_be = rank < NO_NAME or (
-        rank == NO_NAME and 2 * len(column.counts) <= column.rows and not column.are_numbers
-    )
-    mark = separator(column) if may_be and column.mean_length <= LONG_LABEL else None
-    if mark is None:
-        return ""
-    sample = visible(next(text for text in column.counts if mark in text), 40)
-    return (
-        f"holds several labels per row, joined by {mark!r}, such as {sample!r}; a task has one: "
-        f"--label {column.name} takes each combination as a class"
-    )
-
-
 def choose_text(columns: Sequence[Column], path: Path) -> Choice:
     """Return the most likely text among ``columns``, or both texts of a pair, and the runner-up.
 
     Raises:
         UserError: no column looks like one.
     """
-    texts = sorted((c for c in columns if not _why_no_text(c)), key=_text_preference)
+    texts = sorted((c for c in columns if not why_no_text(c)), key=_text_preference)
     if not texts:
-        reasons = [f"{shown(c)} {why}" for c in columns if (why := _why_no_text(c))]
+        reasons = [f"{shown(c)} {why}" for c in columns if (why := why_no_text(c))]
         reasons = reasons[:REASONS_SHOWN]
         raise UserError(
             "; ".join([f"{path}: no column looks like text", *reasons, "name one with --text"])
@@ -200,20 +134,7 @@ def choose_text(columns: Sequence[Column], path: Path) -> Choice:
     return Choice((first,), why, others[0] if others else None)
 
 
-def _why_no_text(column: Column) -> str:
-    """Return why a column is no text; ``""`` if it may be one."""
-    if not column.is_prose:
-        is_one = len(column.counts) == 1
-        return "has one value in all rows" if is_one else f"holds {column.shape}"
-    if column.is_mostly_blank:
-        return f"is blank in {column.blank:,} of {column.rows + column.blank:,} rows"
-    is_few = column.has_few_values and text_rank(column.name) > 0
-    return f"has {len(column.counts)} different values" if is_few else ""
-
-
-def _pairs(
-    texts: Sequence[Column], columns: Iterable[Column]
-) -> Iterator[tuple[Column, Column]]:
+def _pairs(texts: Sequence[Column], columns: Iterable[Column]) -> Iterator[tuple[Column, Column]]:
     """Yield the texts that are pairs by their names, in reading order."""
     names = [column.name for column in columns]
     yield from ((a, b) for a, b in permutations(texts, 2) if are_pair(a.name, b.name, names))
