@@ -14,6 +14,7 @@ from stream.data.inspecting.report import report
 from stream.data.loading import load_task
 from stream.errors import UserError
 from tests.data.small_files import zipped
+from tests.data.test_inspect_choices import filled, written
 
 N = 40
 FILM = [f"the film number {i} is fine" for i in range(N)]
@@ -157,3 +158,120 @@ def test_rows_without_the_headers_fields_are_said_and_left_out(tmp_path: Path) -
     lines = "\n".join(report(inspect_file(path, "mine", Wanted())))
     assert f"1 row without the 2 fields of the header, left out: line {N + 2} (3)" in lines
     assert f"dropped: 1 ragged (line {N + 2})" in lines
+
+
+def splits(tmp_path: Path, **files: str) -> Path:
+    """Write files called after their splits, `_` for a dot; patterns as in test_inspect_choices."""
+    folder = tmp_path / "task"
+    folder.mkdir()
+    for name, pattern in files.items():
+        rows = [filled(pattern, row) for row in range(N)]
+        header = "" if ";" in pattern else "text,label\n" if "," in pattern else "text\n"
+        (folder / name.replace("_", ".")).write_text(header + "\n".join(rows))
+    return folder
+
+
+def loaded_of(found: Inspection, tmp_path: Path) -> dict[str, int]:
+    """Return how many rows of each split a run loads by the YAML."""
+    spec = read_task(found.yaml, "mine")
+    loaded = load_task(FilesData(root="."), "mine", spec, tmp_path)
+    return {split: len(loaded.rows[split]) for split in ("train", "validation", "test")}
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["train_csv", "test_csv", "README_md"], {"train": "train.csv", "test": "test.csv"}),
+        (
+            ["my-Train_txt", "my-dev_txt", "my-test_txt"],
+            {"train": "my-Train.txt", "validation": "my-dev.txt", "test": "my-test.txt"},
+        ),
+        (
+            ["train-0-of-2_csv", "train-1-of-2_csv", "valid-0-of-1_csv"],
+            {"train": "train-*-of-*.csv", "validation": "valid-0-of-1.csv"},
+        ),
+        (["a_csv", "b_csv"], {"all": "task"}),
+        (["train_csv"], {"all": "task"}),
+    ],
+)
+def test_splits_are_told_by_the_names_of_files(tmp_path: Path, files, names) -> None:
+    rows = {name: f"{name[-5]} <t>,<a|b|c>" for name in files}
+    found = inspect_file(splits(tmp_path, **rows), "mine", Wanted())
+    assert found.spec.files.splits == names
+    assert sum(loaded_of(found, tmp_path).values()) == N * sum("md" not in name for name in files)
+    assert all(name in "\n".join(report(found)) for name in names.values())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("<t>", "it has no column 'label'"),
+        ("<t>,", "its column 'label' is blank"),
+        ("<t>,-1", "it has none of the labels of train"),
+    ],
+)
+def test_a_test_set_without_labels_is_left_out_and_said(tmp_path: Path, pattern, why) -> None:
+    folder = splits(tmp_path, train_csv="<s>,<a|b>", test_csv=pattern)
+    found = inspect_file(folder, "mine", Wanted())
+    assert f"test: test.csv is left out: {why}" in report(found)
+    assert found.spec.labels == ["a", "b"]
+    assert all(loaded_of(found, tmp_path).values())
+
+
+def test_labels_of_every_split_are_labels(tmp_path: Path) -> None:
+    folder = splits(tmp_path, train_csv="<s>,<a|b>", test_csv="<t>,<b|c>")
+    assert inspect_file(folder, "mine", Wanted()).spec.labels == ["a", "b", "c"]
+
+
+def test_splits_of_several_tasks_are_refused_in_one_line(tmp_path: Path) -> None:
+    files = dict.fromkeys(["a-train_csv", "a-test_csv", "b-train_csv", "b-test_csv"], "<s>,<a|b>")
+    with pytest.raises(UserError, match=r"splits of 2 tasks \(a-train.csv, b-train.csv\)"):
+        inspect_file(splits(tmp_path, **files), "mine", Wanted())
+
+
+def test_splits_in_an_archive_and_beside_a_file(tmp_path: Path) -> None:
+    folder = splits(tmp_path, train_csv="<s>,<a|b>", test_csv="<t>,<b|a>")
+    contents = {f"in/{path.name}": path.read_bytes() for path in folder.iterdir()}
+    (tmp_path / "x.zip").write_bytes(zipped(contents))
+    found = inspect_file(tmp_path / "x.zip", "mine", Wanted())
+    assert found.spec.files.splits == {"train": "x.zip/in/train.csv", "test": "x.zip/in/test.csv"}
+    assert loaded_of(found, tmp_path)["test"] == N
+    lines = "\n".join(report(inspect_file(folder / "train.csv", "mine", Wanted())))
+    assert f"task-stream tasks inspect {folder}" in lines
+    assert "test.csv beside it" in lines
+
+
+@pytest.mark.parametrize(
+    ("header", "pattern", "wanted", "line"),
+    [
+        ("what kind of?,a ${b}", "<t>,<x|y>", {}, "is the first line a header? no other row has"),
+        ("text,b", "<t>,<a|b>", {}, "is the first line a row? 'b' is a label of other rows"),
+        ("text,label", "<t>,<a|b|->", {}, "is '-' a label? exclude: in the YAML"),
+        ("text,label", "<t>,<a|b|B>", {}, "labels that differ in case or blanks only: 'b', 'B'"),
+        ("text,label", "<t>,k<0|1|2|3|4|5|6|7|8|9>", {}, "10 labels with fewer than 10 rows: 'k0', "
+         "'k1', 'k2', 'k3', 'k4' and 5 more"),
+        ("text,tags", "<t>,<a;b|b|a>", {"label": "tags"}, "'tags' joins labels by ';': each"),
+        ("", "<t>,<u>,<0|1>", {}, "both as a pair: --text column_1 --text column_2"),
+        ("", '{"text": "<t>", "label": "<a|b>", "answer": "<accept|reject>"}', {},
+         "20 rows kept that 'answer' does not accept"),
+        ("text,label", "<|a lamp |the lamp ><|on|off >,<a|b>", {}, "with nothing in 'text'"),
+        ("text,rating", "<t>,<1|2|3|4|5>", {}, "labels: 5 whole numbers, taken as classes; "
+         "--target score makes them scores (regression)"),
+    ],
+)  # fmt: skip
+def test_what_the_report_says(tmp_path: Path, header: str, pattern: str, wanted, line: str) -> None:
+    lines = list(report(inspect_file(written(tmp_path, header, pattern), "mine", Wanted(**wanted))))
+    assert sum(line in found for found in lines) == 1
+
+
+def test_the_report_is_aligned_and_no_name_is_cut(tmp_path: Path) -> None:
+    names = [f"a long name of a column that says what it is {i}" for i in range(40)]
+    columns = {name: [f"{i} {name}" for i in range(N)] for name in names}
+    lines = list(report(inspected(tmp_path, columns | {"text": FILM, "label": LABEL})))
+    table = [line for line in lines if line.startswith("  ")]
+    start = table[0].index("holds")
+    rows = [line for line in table if " text  " in line[start - 2 :]]
+    assert len(rows) == 25
+    assert {line[start : start + 6] for line in rows} == {"text  "}
+    assert "and 17 more columns" in lines[27]
+    assert max(map(len, lines)) < 140

@@ -131,7 +131,16 @@ CHOSEN = [
      "relatedness_score 0..5"),
     ("s1,s2,similarity", "<t>,<u>,<f>", "s1 + s2", "similarity 0..5"),
     ("answer_a,answer_b,answer_c,question,label", "<s>,<s>,<s>,<t>,<a|b|c>", "question", "label 3"),
+    ("id,premise,conclusion,stance", "<i>,<t>,<u>,<for|against>", "premise + conclusion",
+     "stance 2"),
+    ("source,target,label", "<t>,<u>,<ok|bad>", "source + target", "label 2"),
+    ("premise,choice1,choice2,question,label", "<t>,<s>,<s>,<cause|effect>,<0|1>", "premise",
+     "label 2"),
     # numbers
+    ("review_id,user_id,stars,useful,funny,text,date",
+     "<uuid>,<uuid>,<1|2|3>,<0|1|2>,<0|1>,<t>,<date>", "text", "stars 3"),
+    ("review,sentiment,sentiment_score", "<t>,<pos|neg>,<f>", "review", "sentiment 2"),
+    ("post,subreddit,is_sad,upvotes", "<t>,<a|b|c>,<0|1>,<n>", "post", "is_sad 2"),
     ("text,score", "<t>,<f>", "text", "score 0..5"),
     ("text,score", "<t>,<n>", "text", "score 0..100"),
     ("review,rating", "<t>,<1|2|3|4|5>", "review", "rating 5"),
@@ -154,6 +163,8 @@ CHOSEN = [
      "answer 2"),
 ]  # fmt: skip
 REFUSED = [
+    ("id,split,V,A,D,text", "<i>,<train|dev>,<f>,<f>,<f>,<t>", "'V', 'A', 'D' could be scores"),
+    ("date,text", "<date>,<t>", "no column looks like a label; name one with --label"),
     ("id,comment_text,toxic,obscene,threat", "<i>,<t>,<0|1>,<1|0|0>,<0|0|1>",
      "3 columns of 0 and 1 ('toxic', 'obscene', 'threat') are several labels a row"),
     ("text,is_joy,is_fear,is_love,is_calm", "<t>,<0|1>,<1|0>,<0|1>,<0|0|1>",

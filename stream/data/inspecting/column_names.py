@@ -38,7 +38,7 @@ LABELS = _words(
 OTHER_LABELS = _words(
     "target topic rating star score similarity relatedness grade quality entailment overall "
     "relevance annotation judgment judgement verdict toxicity complexity readability subtask "
-    "bewertung nota "
+    "intensity strength agreement bewertung nota"
 )
 MINOR_LABELS = (
     LABELS
@@ -60,6 +60,8 @@ PAIR_ROLES = tuple(
     (_words(first), _words(second))
     for first, second in (
         ("premise context passage paragraph document article text sentence evidence", "hypothesis"),
+        ("premise", "conclusion"),
+        ("instruction prompt", "output completion"),
         ("question query", "answer sentence passage paragraph context document article"),
         ("query", "title product description"),
         ("claim", "evidence sentence document article context"),
