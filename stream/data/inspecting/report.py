@@ -147,6 +147,8 @@ def _warnings(found: Inspection) -> Iterator[str]:
 def _first_line(found: Inspection) -> Iterator[str]:
     """Yield whether the first line may be a row that was taken for the header, or the reverse."""
     (label,) = found.label.columns
+    if found.spec.files.dialect.header is not None:
+        return
     for source in found.sources.values():
         words = source.dialect.split(", ")
         first = str(source.table.column(label.name)[0].as_py())
