@@ -13,6 +13,7 @@ import pytest
 from stream.config.data import FilesData
 from stream.data.inspecting.inspection import Wanted, inspect_file
 from stream.data.inspecting.report import report
+from stream.data.inspecting.shapes import TEXT, shape_of
 from stream.data.loading import load_task
 from stream.errors import UserError
 
@@ -211,3 +212,11 @@ def test_what_is_refused_is_one_line(
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "unit", ["1", "a1", "/a", "<a>", "(", "[a", "{:", "a@", "a.b", "1-", "mar t "]
+)
+def test_a_long_value_has_a_shape_at_once(unit: str) -> None:
+    """Matching takes linear time: quadratic would take minutes for this length."""
+    assert shape_of([unit * 50_000 + "\u00e9 x"]) in (TEXT, "HTML", "identifiers")

@@ -26,7 +26,7 @@ def report(found: Inspection) -> Iterator[str]:
     for split, source in found.sources.items():
         name = f"{split}: " if len(found.sources) > 1 else ""
         yield visible(
-            f"{name}{source.where}: {_rows(source.table.num_rows)} ({source.dialect})", 1000
+            f"{name}{source.where}: {_rows(source.table.num_rows)}, {source.dialect}", 1000
         )
     for split, why in found.left_out.items():
         yield visible(f"{split}: {found.parts.patterns[split]} is left out: {why}", 1000)
