@@ -18,8 +18,9 @@ from stream.config.run import RunConfig
 from stream.config.task import DialectSpec
 from stream.config.task_yaml import LONGEST_NAME, is_task_name, proposed_name
 from stream.data.build import build_tasks
-from stream.data.inspecting.inspection import Inspection, Wanted, inspect_file, split_path
+from stream.data.inspecting.inspection import Inspection, Wanted, inspect_file
 from stream.data.inspecting.labels import TARGETS
+from stream.data.inspecting.parts import split_path
 from stream.data.inspecting.report import report
 from stream.data.prepare.account_lines import account_lines
 from stream.data.sources.files import JSON, PARQUET, TEXT
@@ -165,14 +166,19 @@ def _inspect(arguments: argparse.Namespace) -> None:
         print("\n".join(report(inspected[name])))
     folder = arguments.out / "task"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, found in inspected.items():
+    for (name, found), path in zip(inspected.items(), arguments.files, strict=True):
         target = folder / f"{name}.yaml"
         target.write_text(found.yaml, encoding="utf-8")
-        print(f"written: {shlex.quote(str(target))}")
-    print(
-        f"run it: task-stream run --config-dir {shlex.quote(str(arguments.out))} "
-        f"'task=[{','.join(names)}]' data=files"
-    )
+        stem = proposed_name(_stem(path))
+        is_other = arguments.name is None and name != stem
+        why = f" (the program has a task {stem!r} of its own)" if is_other else ""
+        print(f"written: {shlex.quote(str(target))}{why}")
+    where = f"--config-dir {shlex.quote(str(arguments.out))}"
+    for name in names:
+        print(f"look at its rows: task-stream tasks show {name} data=files {where}")
+    ready = [name for name, found in inspected.items() if not found.empty_splits]
+    if ready:
+        print(f"run it: task-stream run {where} 'task=[{','.join(ready)}]' data=files")
 
 
 def _task_names(arguments: argparse.Namespace) -> list[str]:
@@ -187,7 +193,9 @@ def _task_names(arguments: argparse.Namespace) -> list[str]:
     written = {path.stem for path in (arguments.out / "task").glob("*.yaml")}
     names: list[str] = []
     for path in arguments.files:
-        name = proposed_name(_stem(path)) if arguments.name is None else arguments.name
+        # A file called like a task of the program gets another name; the user's word is kept.
+        given = arguments.name is not None
+        name = arguments.name if given else proposed_name(_stem(path), built_in)
         taken = built_in | written | set(names)
         free = proposed_name(name, taken)
         require(

@@ -98,9 +98,10 @@ def _quoted(value: Any) -> Any:
 def is_task_name(name: str) -> bool:
     """Return whether ``task=[NAME]`` and a YAML file both take a name for this very text.
 
-    Letters, digits, '_' and '-'; no number, no truth value, no null; not too long for a file.
+    Letters, digits, '_' and '-'; no number, no truth value, no null; not too long for a file; and
+    not the key that Hydra reads in every file.
     """
-    if NAME.fullmatch(name) is None or len(name) > LONGEST_NAME:
+    if NAME.fullmatch(name) is None or len(name) > LONGEST_NAME or name == "defaults":
         return False
     try:
         on_command_line = OverridesParser.create().parse_override(f"task=[{name}]").value()

@@ -36,7 +36,8 @@ def test_from_a_file_to_a_stream_in_three_commands(reviews: Path, tmp_path: Path
         assert (code, err.count("Traceback")) == (0, 0), err
         return out
 
-    report = call("stream.tasks", "inspect", "reviews.csv")
+    others = other_files(tmp_path)
+    report = call("stream.tasks", "inspect", "reviews.csv", *others)
     assert "cp1252" in report
     assert "semicolon" in report
     assert "1 row with nothing in 'verdict'" in report
@@ -44,15 +45,43 @@ def test_from_a_file_to_a_stream_in_three_commands(reviews: Path, tmp_path: Path
     shown = call("stream.tasks", "show", "reviews", *files, "--config-dir", "my-tasks")
     assert "1 no_text (line 202)" in shown
     assert "1 no_label (line 203)" in shown
-    own = ["--config-dir", "my-tasks", "task=[reviews]"]
-    call("run_stream", *own, *files, *TINY, "hydra.run.dir=out")
+    command = shlex.split(report.splitlines()[-1].partition(": ")[2])
+    assert command[:2] == ["task-stream", "run"]
+    call("run_stream", *command[2:], *TINY, "hydra.run.dir=out")
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert found["status"] == "complete"
-    assert found["labels"] == {"reviews": ["bad", "good"]}
+    assert found["labels"] == {
+        "reviews": ["bad", "good"],
+        "rte_2": ["a${x}", "b\x07"],
+        "my_scores": None,
+        "splits": ["neg", "pos"],
+    }
     accounts = found["data"]["accounts"]["reviews"]
     assert sum(a["read"] for a in accounts.values()) == 202
     assert sum(a["kept"] for a in accounts.values()) == 200
     assert "1 no_text (line 202)" in (tmp_path / "out" / "run.log").read_text()
+
+
+def other_files(folder: Path) -> list[str]:
+    """Write a pair called like a task of the program, scores, and a folder of splits of classes."""
+    rows = [f"the lamp {i} is on" for i in range(90)]
+    pairs = [
+        {
+            "is it ${good}?": ["a${x}", "b\x07"][i % 2],
+            "premise": text,
+            "hypothesis": f"{text}, or not",
+        }
+        for i, text in enumerate(rows)
+    ]
+    (folder / "rte.jsonl").write_text("\n".join(map(json.dumps, pairs)))
+    scores = [f"{text}\t{i / 20}" for i, text in enumerate(rows)]
+    (folder / "my scores.tsv").write_text("\n".join(["a b\tsimilarity", *scores]))
+    for i, text in enumerate(rows):
+        split = "train" if i < 70 else "dev" if i < 80 else "test"
+        path = folder / "splits" / split / ("neg" if i % 2 else "pos") / f"{i}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return ["rte.jsonl", "my scores.tsv", "splits"]
 
 
 def test_inspect_writes_a_task_that_says_what_it_found(
@@ -83,7 +112,10 @@ def test_inspect_writes_a_task_that_says_what_it_found(
         (["show", "cola", "--config-dir", "no such folder"], "no such folder"),
         (["show", "sst2", "data=files", "data.root=/no/such"], "is not a folder"),
         (["inspect", "a.csv", "b.csv", "--name", "x"], "one file's task"),
-        (["inspect", "sst2.csv"], "would run in the place of sst2.csv; say --name sst2_2"),
+        (
+            ["inspect", "sst2.csv", "--name", "sst2"],
+            "would run in the place of sst2.csv; say --name sst2_2",
+        ),
         (["inspect", "a.csv", "--name", "2024"], "say --name task_2024"),
         (["inspect", "a.csv", "--name", "my file"], "say --name my_file"),
         (
@@ -118,7 +150,8 @@ def test_what_inspect_prints_and_writes_is_what_show_reads(
     given = ["--encoding", "cp1250", "--delimiter", "semicolon", "--no-header", "--out", out]
     assert main(["tasks", "inspect", "2024.csv", *given]) == 0
     printed = capsys.readouterr().out
-    assert "a run keeps 60 of 61 rows; dropped: 1 no_text (line 61)" in printed
+    assert "a run keeps 60 of 61 rows (" in printed
+    assert "; dropped: 1 no_text (line 61)" in printed
     command = shlex.split(printed.splitlines()[-1].removeprefix("run it: "))
     assert command[:5] == ["task-stream", "run", "--config-dir", out, "task=[task_2024]"]
     assert main(["tasks", "show", "task_2024", *command[5:], "--config-dir", command[3]]) == 0

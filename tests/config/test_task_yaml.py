@@ -40,7 +40,22 @@ def test_what_is_written_is_read_back(texts: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["2024", "1_000", "1e5", "nan", "inf", "true", "No", "on", "null", "a.b", "a b", "ä", ""],
+    [
+        "2024",
+        "1_000",
+        "1e5",
+        "nan",
+        "inf",
+        "true",
+        "No",
+        "on",
+        "null",
+        "defaults",
+        "a.b",
+        "a b",
+        "ä",
+        "",
+    ],
 )
 def test_names_that_mean_something_else_are_changed(name: str) -> None:
     assert not is_task_name(name)

@@ -2,19 +2,19 @@
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
-ADDRESS = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
-IDENTIFIER = re.compile(r"[A-Za-z0-9._:/#-]*\d[A-Za-z0-9._:/#-]*")
-MOST = 0.5  # share of the values that makes a column one of numbers, addresses or identifiers
+from stream.data.inspecting.shapes import NUMBER, TEXT, shape_of
+
+MOST_NUMBERS = 0.95  # share of the values that must be numbers, so that the others are not
+CONSENT = {"accept", "reject", "ignore"}
+FEW_VALUES = 10  # rows for each different value, on average, of what is rather a label than a text
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Column:
 
     Attributes:
         name: the column's name.
-        kind: its Arrow type.
+        kind: what its type holds, in words.
         counts: the number of rows of each value, as the text that a task's YAML names it by.
         blank: the number of rows with no value, or with white space only.
         blank_texts: what stands in blank rows that do hold something.
@@ -60,10 +60,30 @@ class Column:
         """Whether more rows are blank than not."""
         return self.blank > self.rows
 
-    def share(self, pattern: re.Pattern[str]) -> float:
-        """Return the share of the values that match a pattern entirely."""
-        matching = sum(count for text, count in self.counts.items() if pattern.fullmatch(text))
-        return matching / max(self.rows, 1)
+    @property
+    def has_few_values(self) -> bool:
+        """Whether each value stands in many rows."""
+        return FEW_VALUES * len(self.counts) <= self.rows
+
+    @property
+    def is_consent(self) -> bool:
+        """Whether the values say what an annotator thought of the row's label, as in Prodigy."""
+        return bool(self.counts) and set(self.counts) <= CONSENT
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether the numbers have no fractions."""
+        return all(number.is_integer() for number in self.numbers.values())
+
+    @property
+    def are_mostly_numbers(self) -> bool:
+        """Whether so many values are numbers that the others are none."""
+        return sum(self.counts[text] for text in self.numbers) >= MOST_NUMBERS * max(self.rows, 1)
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether all values are numbers."""
+        return len(self.numbers) == len(self.counts) > 0
 
     @cached_property
     def numbers(self) -> dict[str, float]:
@@ -72,11 +92,34 @@ class Column:
         return {text: number for text, number in found.items() if math.isfinite(number)}
 
     @cached_property
+    def shape(self) -> str:
+        """What the values look like, in words; `TEXT` only of texts."""
+        if not self.counts:
+            return "nothing"
+        if self.is_nested:
+            return "lists or objects"
+        return shape_of(self.counts) if self.is_string else self.kind
+
+    @cached_property
     def is_prose(self) -> bool:
-        """Whether the values look like texts: no numbers, addresses, identifiers, single value."""
-        if not self.is_string or not self.rows or (len(self.counts) == 1 and self.rows > 1):
-            return False
-        return all(self.share(other) <= MOST for other in (NUMBER, ADDRESS, IDENTIFIER))
+        """Whether the values look like texts, and are not all the same one."""
+        return self.shape == TEXT and (len(self.counts) > 1 or self.rows == 1)
+
+    @cached_property
+    def example(self) -> str:
+        """The value that most rows hold."""
+        return next((text for text, _ in self.counts.most_common(1)), "")
+
+    def joined(self, other: "Column") -> "Column":
+        """Return the column of both columns' rows."""
+        return replace(
+            self,
+            counts=self.counts + other.counts,
+            blank=self.blank + other.blank,
+            blank_texts=list(dict.fromkeys([*self.blank_texts, *other.blank_texts])),
+            is_string=self.is_string and other.is_string,
+            is_nested=self.is_nested or other.is_nested,
+        )
 
 
 def describe(name: str, column: pa.ChunkedArray, *, is_json: bool) -> Column:
@@ -98,13 +141,27 @@ def describe(name: str, column: pa.ChunkedArray, *, is_json: bool) -> Column:
     lists = is_json and any(text.startswith(("[", "{")) for text in counts)
     return Column(
         name,
-        str(kind),
+        "values of several types" if is_json else _kind(kind),
         counts,
         blank,
         [text for text in blanks if text],
         is_string=is_string and not is_json,
         is_nested=lists or pa.types.is_nested(kind),
     )
+
+
+def _kind(kind: pa.DataType) -> str:
+    """Return the kind of values of an Arrow type, in words."""
+    types = pa.types
+    kinds = {
+        "numbers": types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind),
+        "truth values": types.is_boolean(kind),
+        "dates": types.is_temporal(kind),
+        "text": types.is_string(kind) or types.is_large_string(kind),
+        "bytes": "binary" in str(kind),
+        "nothing": types.is_null(kind),
+    }
+    return next((name for name, is_kind in kinds.items() if is_kind), str(kind))
 
 
 def _counted(column: pa.ChunkedArray) -> Iterable[tuple[Any, int]]:

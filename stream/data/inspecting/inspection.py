@@ -1,9 +1,9 @@
 """From a user's file to a task: read, choose text and label, and read the task as a run would."""
 
-import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +12,15 @@ from stream.config.task import DialectSpec, FilesSource, TaskSpec
 from stream.config.task_yaml import read_task, write_task
 from stream.data.inspecting.columns import Column, describe
 from stream.data.inspecting.labels import Target, target_of
+from stream.data.inspecting.parts import Parts, parts_of
 from stream.data.inspecting.roles import Choice, choose_label, choose_text, named
 from stream.data.prepare.splits import ALL, prepare_splits
 from stream.data.sources.files import read_files
 from stream.data.table import SourceTable
 from stream.data.task import LoadedTask
 from stream.errors import require
+
+LABEL_PATTERNS = {"???": "[?][?][?]*"}  # a column's name that OmegaConf takes for a missing value
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,10 @@ class Inspection:
     """A file, and the task that was made of it.
 
     Attributes:
-        source: the file's rows.
-        columns: all its columns.
+        parts: where it is, and its splits.
+        sources: the rows of each split, or of ``all``.
+        left_out: of each split that is not used, why.
+        columns: all columns.
         text: the text column, or both of a pair.
         label: the label column.
         target: what the label means.
@@ -52,7 +57,9 @@ class Inspection:
         spec: the task's specification, read from the YAML.
     """
 
-    source: SourceTable
+    parts: Parts
+    sources: Mapping[str, SourceTable]
+    left_out: Mapping[str, str]
     columns: tuple[Column, ...]
     text: Choice
     label: Choice
@@ -60,6 +67,16 @@ class Inspection:
     yaml: str
     loaded: LoadedTask
     spec: TaskSpec
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows that were read, those with a wrong number of fields included."""
+        return sum(s.table.num_rows + len(s.ragged) for s in self.sources.values())
+
+    @property
+    def empty_splits(self) -> list[str]:
+        """The splits without a row, without which nothing can be run."""
+        return [split for split, rows in self.loaded.rows.items() if not len(rows)]
 
     @property
     def label_counts(self) -> Counter[str]:
@@ -76,35 +93,68 @@ def inspect_file(path: Path, name: str, wanted: Wanted) -> Inspection:
 
     Args:
         path: whatever the ``files`` source reads: a file, ``archive.zip/member``, a folder with one
-            folder per class, or a pattern.
+            folder per class, or a pattern; also a folder or archive with a file per split.
         name: the name of the task.
         wanted: what is known about the file.
 
     Raises:
         UserError: the file cannot be read, or has no text and no label.
     """
-    folder, pattern = split_path(path)
-    source = read_files(folder, pattern, wanted.dialect)
-    _require_rows(source)
-    json_texts = source.provenance.get("json_text", "").split(", ")
-    columns = tuple(
-        describe(column, source.table.column(column), is_json=column in json_texts)
-        for column in source.table.column_names
-    )
-    text, label = _choose(columns, wanted, path)
+    parts = parts_of(path)
+    read = {
+        split: read_files(parts.folder, pattern, wanted.dialect)
+        for split, pattern in parts.patterns.items()
+    }
+    for source in read.values():
+        _require_rows(source)
+    described = {split: _described(source) for split, source in read.items()}
+    main = next(iter(read))  # train or all
+    text, label = _choose(tuple(described[main].values()), wanted, path)
+    _require_texts(read, main, text)
+    left_out = _without_labels(described, main, label.names[0])
+    columns = _over_splits([described[split] for split in read if split not in left_out])
+    text, label = _joined(text, columns), _joined(label, columns)
     target = target_of(label.columns[0], wanted.target)
-    place = FilesSource(folder=str(folder), splits={ALL: pattern}, dialect=replace(wanted.dialect))
-    written = write_task(name, _spec(name, place, source, (text, label), target))
+    # A train split alone is divided like any other file.
+    splits = (
+        {s: s for s in read if s not in left_out} if len(read) > len(left_out) + 1 else {main: ALL}
+    )
+    sources = {splits[split]: read[split] for split in splits}
+    place = FilesSource(
+        folder=str(parts.folder),
+        splits={splits[split]: parts.patterns[split] for split in splits},
+        dialect=replace(wanted.dialect),
+    )
+    written = write_task(name, _spec(name, place, sources, (text, label), target))
     spec = read_task(written, name)
-    loaded = prepare_splits(name, spec, spec.files, {ALL: source})
-    return Inspection(source, columns, text, label, target, written, loaded, spec)
+    loaded = prepare_splits(name, spec, spec.files, sources)
+    return Inspection(
+        *(parts, sources, left_out, tuple(columns.values()), text, label, target),
+        *(written, loaded, spec),
+    )
 
 
-def split_path(path: Path) -> tuple[Path, str]:
-    """Return the nearest folder above a path, and the rest of the path."""
-    whole = Path(os.path.abspath(path.expanduser()))  # links are not followed: names matter
-    folder = next(parent for parent in whole.parents if parent.is_dir())
-    return folder, whole.relative_to(folder).as_posix()
+def _over_splits(described: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
+    """Return each column of the first split, with the rows of the others that have it."""
+    return {
+        name: reduce(Column.joined, (columns[name] for columns in described if name in columns))
+        for name in described[0]
+    }
+
+
+def _described(source: SourceTable) -> dict[str, Column]:
+    """Return what each column of a table contains, by name."""
+    json_texts = source.provenance.get("json_text", "").split(", ")
+    return {
+        column: describe(column, source.table.column(column), is_json=column in json_texts)
+        for column in source.table.column_names
+    }
+
+
+def _joined(choice: Choice, columns: Mapping[str, Column]) -> Choice:
+    """Return a choice with the columns of all splits."""
+    other = choice.next and columns[choice.next.name]
+    return replace(choice, columns=tuple(columns[name] for name in choice.names), next=other)
 
 
 def _require_rows(source: SourceTable) -> None:
@@ -116,7 +166,38 @@ def _require_rows(source: SourceTable) -> None:
             message=f"{source.where}: no row has {first.expected} fields as the header does: "
             f"{len(source.ragged):,} have another number (line {first.line}: {first.found})",
         )
-    require(source.table.num_rows > 0, f"{source.where} has no rows")
+    require(source.table.num_rows > 0, f"{source.where} has a header but no rows")
+
+
+def _require_texts(sources: Mapping[str, SourceTable], main: str, text: Choice) -> None:
+    """Raise UserError unless each split has the text columns."""
+    for source in sources.values():
+        there = source.table.column_names
+        missing = [name for name in text.names if name not in there]
+        require(
+            not missing,
+            f"{source.where} has no column {missing and missing[0]!r}, as {sources[main].where} "
+            f"does; it has {', '.join(there)} (is its first line a row? then say --no-header)",
+        )
+
+
+def _without_labels(
+    described: Mapping[str, Mapping[str, Column]], main: str, label: str
+) -> dict[str, str]:
+    """Return why splits are not used: what is published to be submitted has no labels."""
+    known = described[main][label]
+    found = {}
+    for split, columns in described.items():
+        column = columns.get(label)
+        if column is None:
+            found[split] = f"it has no column {label!r}"
+        elif not column.counts:
+            found[split] = f"its column {label!r} is blank"
+        elif not known.are_mostly_numbers and not column.counts.keys() & known.counts.keys():
+            found[split] = f"it has none of the labels of {main}"
+        elif set(column.counts) == {"-1"} and "-1" not in known.counts:
+            found[split] = "all of its labels are -1"
+    return found
 
 
 def _choose(columns: Sequence[Column], wanted: Wanted, path: Path) -> tuple[Choice, Choice]:
@@ -133,14 +214,18 @@ def _choose(columns: Sequence[Column], wanted: Wanted, path: Path) -> tuple[Choi
 
 
 def _spec(
-    name: str, place: FilesSource, source: SourceTable, roles: tuple[Choice, Choice], target: Target
+    name: str,
+    place: FilesSource,
+    sources: Mapping[str, SourceTable],
+    roles: tuple[Choice, Choice],
+    target: Target,
 ) -> TaskSpec:
     """Return the specification of the task.
 
     Args:
         name: the task's name.
         place: where the file is and how it is written.
-        source: its rows.
+        sources: its rows, by split.
         roles: the text and the label.
         target: what the label means.
     """
@@ -151,10 +236,10 @@ def _spec(
     files = replace(
         place,
         text=text.names,
-        label=label.names[0],
+        label=LABEL_PATTERNS.get(label.names[0], label.names[0]),
         values={value: value for value in labels or []} if mapped else {},
         exclude=target.exclude,
-        drop=["ragged"] if source.ragged else [],
+        drop=["ragged"] if any(source.ragged for source in sources.values()) else [],
     )
     return TaskSpec(
         title=name,
@@ -162,6 +247,6 @@ def _spec(
         labels=labels,
         score_range=target.score_range,
         metric="accuracy" if labels is not None else "spearman",
-        source=source.where,
+        source=next(iter(sources.values())).where if len(sources) == 1 else place.folder,
         files=files,
     )

@@ -8,7 +8,6 @@ from stream.data.inspecting.columns import Column
 from stream.errors import require
 
 TARGETS = ("class", "score")
-MOST_NUMBERS = 0.95  # share of the values that must be numbers, so that the others are not
 MAX_WHOLE_CLASSES = 20  # a score with at most so many whole numbers is taken for classes
 
 
@@ -39,8 +38,7 @@ def target_of(column: Column, wanted: str | None) -> Target:
     Raises:
         UserError: scores that are not numbers, or fewer than two different values.
     """
-    are_numbers = sum(column.counts[text] for text in column.numbers) >= MOST_NUMBERS * column.rows
-    whole = all(number.is_integer() for number in column.numbers.values())
+    are_numbers, whole = column.are_mostly_numbers, column.are_whole
     many = len(column.numbers) > MAX_WHOLE_CLASSES and has_score_name(column.name)
     guess = "score" if are_numbers and (many or not whole) else "class"
     distinct = len(column.counts)
@@ -49,10 +47,11 @@ def target_of(column: Column, wanted: str | None) -> Target:
         f"column {column.name!r} has {distinct} different value(s); a label needs two or more",
     )
     if (wanted or guess) == "class":
-        why = "classes"
-        if are_numbers and wanted is None:
+        why = f"{distinct} classes"
+        if are_numbers and distinct > 2:
             kind = "whole numbers" if whole else "numbers"
-            why = f"{distinct} {kind}, taken as classes; --target score makes them scores"
+            why = f"{distinct} {kind}, taken as classes"
+            why += "; --target score makes them scores (regression)" * (wanted is None)
         return Target(_sorted(column), None, column.blank_texts, why)
     require(
         len(column.numbers) > 1,
@@ -61,7 +60,8 @@ def target_of(column: Column, wanted: str | None) -> Target:
     low = float(math.floor(min(column.numbers.values())))
     high = float(math.ceil(max(column.numbers.values())))
     others = [text for text in column.counts if text not in column.numbers] + column.blank_texts
-    why = f"scores from {low:g} to {high:g} (regression); --target class makes them classes"
+    why = f"scores from {low:g} to {high:g} (regression)"
+    why += "; --target class makes them classes" * (wanted is None)
     return Target(None, [low, high], others, why)
 
 

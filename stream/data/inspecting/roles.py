@@ -1,22 +1,19 @@
 """Which columns of a file are the text and which is the label: by name first, then by shape."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
-from stream.data.inspecting.column_names import (
-    NO_NAME,
-    are_pair,
-    has_score_name,
-    label_rank,
-    text_rank,
-)
+from stream.data.inspecting.column_names import NO_NAME, are_pair, label_rank, text_rank
 from stream.data.inspecting.columns import Column
+from stream.data.inspecting.reasons import is_worth_saying, why_no_label, why_no_text, why_several
+from stream.data.inspecting.several import several_columns
 from stream.errors import UserError, require, unknown
+from stream.formatting import visible
 
-MAX_LABELS = 200  # a column with more different values is taken for the label if asked only
 BLANK_COSTS = 2.5  # ranks by which a column that is mostly blank comes later
+REASONS_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -62,44 +59,56 @@ def choose_label(columns: Sequence[Column], path: Path) -> Choice:
     """Return the most likely label among ``columns``, and the runner-up.
 
     Raises:
-        UserError: no column looks like one.
+        UserError: no column looks like one, or rows have several labels.
     """
-    ranked = sorted(
-        (column for column in columns if _may_be_label(column)),
-        key=lambda column: (
-            label_rank(column.name) + BLANK_COSTS * column.is_mostly_blank,
-            len(column.counts),
-        ),
-    )
-    if ranked:
-        first, *others = ranked
-        why = "by its name" if label_rank(first.name) < NO_NAME else "by its few values"
-        return Choice((first,), why, others[0] if others else None)
-    reasons = [_why_no_label(column) for column in columns if label_rank(column.name) < NO_NAME]
+    ranked = sorted((c for c in columns if not why_no_label(c)), key=_label_preference)
+    several = [c for c in columns if label_rank(c.name) < NO_NAME and why_several(c)]
+    if several and not (ranked and _rank(ranked[0]) <= min(map(_rank, several))):
+        first = min(several, key=_rank)
+        raise UserError(f"{path}: {shown(first)} {why_several(first)}")
+    if not ranked:
+        return _only_numbers(columns, path)
+    first, *others = ranked
+    flags = several_columns(first, columns)
+    if flags:
+        names = ", ".join(map(shown, flags[:REASONS_SHOWN])) + ", ..." * (len(flags) > 4)
+        raise UserError(
+            f"{path}: {len(flags)} columns of 0 and 1 ({names}) are several labels a row, and a "
+            f"task has one; make a task of each that you need, as in --label {flags[0].name}"
+        )
+    why = "by its name" if label_rank(first.name) < NO_NAME else "by its few values"
+    return Choice((first,), why, others[0] if others else None)
+
+
+def _only_numbers(columns: Sequence[Column], path: Path) -> Choice:
+    """Return the only column of numbers with fractions, which are scores then.
+
+    Raises:
+        UserError: there are several, or none.
+    """
+    found = [c for c in columns if c.are_numbers and not c.are_whole and _rank(c) <= NO_NAME]
+    if len(found) == 1:
+        return Choice((found[0],), "the only column of numbers with fractions")
+    reasons = [f"{shown(c)} {why_no_label(c)}" for c in columns if is_worth_saying(c)]
+    if found:
+        names = ", ".join(map(shown, found[:REASONS_SHOWN]))
+        reasons = [f"{names} could be scores"]
+    reasons = reasons[:REASONS_SHOWN]
     raise UserError(
         "; ".join([f"{path}: no column looks like a label", *reasons, "name one with --label"])
     )
 
 
-def _may_be_label(column: Column) -> bool:
-    """Return whether a column has the shape of a label."""
-    distinct, has_name = len(column.counts), label_rank(column.name) < NO_NAME
-    if column.is_nested or distinct < 2:
-        return False
-    are_numbers = len(column.numbers) == distinct
-    fractions = any(not number.is_integer() for number in column.numbers.values())
-    if are_numbers and (fractions or has_score_name(column.name)):
-        return has_name
-    return distinct <= (MAX_LABELS if has_name else min(MAX_LABELS, max(column.rows // 2, 2)))
+def _rank(column: Column) -> float:
+    """Return how late a column comes as the label, by its name and what is blank."""
+    return label_rank(column.name) + BLANK_COSTS * column.is_mostly_blank
 
 
-def _why_no_label(column: Column) -> str:
-    """Return why a column with a label's name is none."""
-    if column.is_nested:
-        return f"{column.name!r} holds lists or objects (several labels per row?)"
-    distinct = len(column.counts)
-    what = "1 different value" if distinct == 1 else f"{distinct:,} different values"
-    return f"{column.name!r} has {what}" + (", and a task needs two labels" * (distinct < 2))
+def _label_preference(column: Column) -> tuple[float, bool, int, bool]:
+    """Return what labels are sorted by: name, then few values, words before numbers."""
+    counts_things = column.are_numbers and len(column.counts) > 2 and _rank(column) >= NO_NAME
+    is_about_it = counts_things or column.is_consent
+    return _rank(column), is_about_it, len(column.counts), column.are_numbers
 
 
 def choose_text(columns: Sequence[Column], path: Path) -> Choice:
@@ -108,27 +117,41 @@ def choose_text(columns: Sequence[Column], path: Path) -> Choice:
     Raises:
         UserError: no column looks like one.
     """
-    texts = [column for column in columns if column.is_prose] or [
-        column
-        for column in columns
-        if column.is_string and column.rows and text_rank(column.name) == 0
-    ]
+    texts = sorted((c for c in columns if not why_no_text(c)), key=_text_preference)
     if not texts:
-        nested = [f"{c.name!r} holds lists or objects" for c in columns if c.is_nested]
+        reasons = [f"{shown(c)} {why}" for c in columns if (why := why_no_text(c))]
+        reasons = reasons[:REASONS_SHOWN]
         raise UserError(
-            "; ".join([f"{path}: no column looks like text", *nested, "name one with --text"])
+            "; ".join([f"{path}: no column looks like text", *reasons, "name one with --text"])
         )
-    ranked = sorted(texts, key=_text_preference)
-    first, *others = ranked
-    pairs = [(a, b) for a, b in permutations(texts, 2) if are_pair(a.name, b.name)]
-    pair = min(pairs, key=lambda both: max(map(_text_preference, both)), default=None)
-    if pair and max(_text_preference(column)[:2] for column in pair) <= _text_preference(first)[:2]:
-        others = [column for column in ranked if column not in pair]
+    pair = min(_pairs(texts, columns), key=_pair_preference, default=None)
+    if pair and min(map(_text_preference, pair))[:2] <= _text_preference(texts[0])[:2]:
+        others = [column for column in texts if column not in pair]
         return Choice(pair, "a pair by their names", others[0] if others else None)
-    why = "by its name" if text_rank(first.name) < 2 else "by its length"
+    first, *others = texts
+    only = "the only text" if not others else "the longest text"
+    why = "by its name" if text_rank(first.name) < 2 else only
     return Choice((first,), why, others[0] if others else None)
 
 
-def _text_preference(column: Column) -> tuple[bool, int, float]:
-    """Return what texts are sorted by: full before blank, then by name, then the longest."""
-    return column.is_mostly_blank, text_rank(column.name), -column.mean_length
+def _pairs(texts: Sequence[Column], columns: Iterable[Column]) -> Iterator[tuple[Column, Column]]:
+    """Yield the texts that are pairs by their names, in reading order."""
+    names = [column.name for column in columns]
+    yield from ((a, b) for a, b in permutations(texts, 2) if are_pair(a.name, b.name, names))
+
+
+def _pair_preference(pair: tuple[Column, Column]) -> tuple[list[tuple[bool, int]], float]:
+    """Return what pairs are sorted by: as their better text, then as the other one."""
+    ranks = sorted(_text_preference(column) for column in pair)
+    return [rank[:2] for rank in ranks], ranks[0][3]
+
+
+def _text_preference(column: Column) -> tuple[bool, int, int, float]:
+    """Return what texts are sorted by: many values, then name, least nested, longest first."""
+    depth = column.name.count(".")
+    return column.has_few_values, text_rank(column.name), depth, -column.mean_length
+
+
+def shown(column: Column) -> str:
+    """Return a column's name in quotes, with its unseen characters as escapes."""
+    return f"'{visible(column.name)}'"
