@@ -1,6 +1,7 @@
 """What stands behind ``task-stream run``: Hydra's flags, and settings in Hydra's grammar."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,10 +11,12 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 
+from stream.cli.completion import TYPED
 from stream.config.compose import searched_too
 from stream.config.composition import CONFIG_NAME, SEARCHED
 from stream.config.typed import in_grammar, parse, without_dashes
 from stream.errors import UserError, choose, require, unknown
+from stream.version import installed_version
 
 COMMANDS = ("run", "multirun", "cfg", "info", "shell_completion")
 """Hydra does one of these at a time."""
@@ -36,6 +39,7 @@ class CommandLine:
         """
         parser = get_args_parser()
         parser.error = _refuse  # type: ignore[method-assign]
+        _say_both_versions(parser)
         options = [option for action in parser._actions for option in action.option_strings]
         self._arguments = without_dashes(arguments, options)
         self.flags, unread = _intermixed(parser, self._arguments)
@@ -73,6 +77,11 @@ class CommandLine:
     def shows(self) -> bool:
         """Whether the settings are shown."""
         return any(getattr(self.flags, name) for name in SHOWN)
+
+    @property
+    def asks_what_fits(self) -> bool:
+        """Whether a shell asks what may be typed next."""
+        return self.flags.shell_completion and any(t.startswith("query=") for t in self._typed)
 
     def value(self, key: str) -> str | None:
         """Return the last value that the overrides give a setting; None without one."""
@@ -139,6 +148,19 @@ class CommandLine:
             asked = flags.overrides[0] if len(flags.overrides) == 1 else ""
             possible = [f"{does}={s}" for does in ("install", "uninstall", "query") for s in SHELLS]
             choose("--shell-completion", asked, possible)
+            require(
+                not self.asks_what_fits or TYPED in os.environ,
+                f"--shell-completion {asked} is what a shell calls; install=SHELL prints what "
+                "makes it do so",
+            )
+
+
+def _say_both_versions(parser: argparse.ArgumentParser) -> None:
+    """Have ``--version`` print the program's version before Hydra's."""
+    for action in parser._actions:
+        if isinstance(action, argparse._VersionAction):
+            action.version = f"task-stream {installed_version()} ({action.version})"
+            action.help = "Show the versions of the program and of Hydra"
 
 
 def _refuse(message: str) -> NoReturn:

@@ -26,7 +26,12 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "run": Command("stream.cli.run", "learn a stream of tasks; with -m, many runs (Hydra)"),
-    "tasks": Command("stream.cli.tasks", "show a task, prepare a stream, inspect a file"),
+    "learners": Command("stream.cli.listing", "every method, a line each; --json for programs"),
+    "tasks": Command("stream.cli.tasks", "every task; show one, prepare a stream, inspect a file"),
+    "streams": Command("stream.cli.listing", "every stream of tasks"),
+    "backbones": Command("stream.cli.listing", "every pretrained encoder"),
+    "metrics": Command("stream.cli.listing", "every metric, of a task and of a run"),
+    "show": Command("stream.cli.show", "one learner, task, stream, backbone or metric"),
     "predict": Command("stream.cli.predict", "answer texts with what a run has learned"),
     "export": Command("stream.cli.export", "write one learned task as files that stand alone"),
     "compare": Command("analysis.commands", "one table of runs, over seeds"),
@@ -35,6 +40,7 @@ COMMANDS = {
     "layer-ranges": Command("analysis.commands", "scores without the adapters of some layers"),
     "spans": Command("analysis.commands", "the older name of layer-ranges"),
     "verify": Command("analysis.commands", "prove a run again from its files"),
+    "version": Command("stream.cli.version", "versions and machine, for a report of a fault"),
 }
 
 
@@ -47,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outlive_readers()
     given = sys.argv[1:] if arguments is None else list(arguments)
     with error_boundary() as status:
+        if given[:1] in (["-sc"], ["--shell-completion"]):  # a shell asks what fits
+            import_module("stream.cli.completion").answer(given)
+            return 0
         parsed = _parser(given[:1]).parse_args(given)
         status.code = parsed.execute(parsed) or 0
     return status.code

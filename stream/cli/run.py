@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +22,7 @@ from rich.console import Console
 
 from stream.cli.boundary import EXIT_FAILED, error_boundary
 from stream.cli.command_line import CommandLine
+from stream.cli.completion import asking_hydra
 from stream.cli.job_folders import register_job_folder
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
@@ -71,7 +73,8 @@ def main(arguments: Sequence[str]) -> None:
         check_command_line(conf_folder(), line)
         if line.multirun:
             check_sweep_folder(line.value("hydra.sweep.dir"), line.value("sweep"))
-        status.code = _started(line)
+        with asking_hydra() if line.asks_what_fits else nullcontext():
+            status.code = _started(line)
     if status.code:
         raise SystemExit(status.code)
 

@@ -1,4 +1,4 @@
-"""``task-stream tasks show|prepare|inspect``: tasks before a run."""
+"""``task-stream tasks [list|show|prepare|inspect]``: tasks before a run."""
 
 import argparse
 import shlex
@@ -9,6 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
+from stream.cli.listing import add_listing
+from stream.cli.listing import tasks as list_tasks
 from stream.config.compose import override, searched_too
 from stream.config.paths import cache_folder, conf_folder, tokenizer_location
 from stream.config.run import RunConfig
@@ -41,9 +43,11 @@ DIALECT_HELP = {
 
 
 def add_commands(commands: Any) -> None:
-    """Add ``tasks`` to the command line, with its three sub-commands."""
-    tasks = commands.add_parser("tasks", description=__doc__)
-    parts = tasks.add_subparsers(required=True, metavar="COMMAND")
+    """Add ``tasks`` to the command line, which lists them, with its sub-commands."""
+    tasks = commands.add_parser("tasks", description="The tasks, a line each; or one of these.")
+    add_listing(tasks, list_tasks)
+    parts = tasks.add_subparsers(title="commands", metavar="COMMAND")
+    add_listing(parts.add_parser("list", help="the same as without a command"), list_tasks)
     show = parts.add_parser("show", help="read one task and account for every row")
     show.add_argument("task", help="a task of conf/task")
     show.add_argument("overrides", nargs="*", help="such as data=files data.root=FOLDER")

@@ -7,7 +7,7 @@ style has it. A class inherits what its parents say, and may say something else.
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any
 
 from stream.config.setting import LARGEST, LAST_SEED, MOST, Range, Rule, Settings, rules, types
@@ -45,7 +45,7 @@ def described_settings(settings: type[Settings]) -> tuple[SettingDescription, ..
         SettingDescription(
             name=of_class.name,
             type=_written(hints[of_class.name]),
-            default=None if of_class.default is MISSING else of_class.default,
+            default=_default(of_class),
             valid=_in_words(said[of_class.name].valid),
             meaning=meant.get(of_class.name, ""),
             effect=_effect(said[of_class.name], settings),
@@ -89,6 +89,13 @@ def plain(text: str) -> str:
     'auto is what choose says'
     """
     return text.replace("`", "")
+
+
+def _default(of_class: Field[Any]) -> Any:
+    """Return the default of a field; None where it must be given."""
+    if of_class.default_factory is not MISSING:
+        return of_class.default_factory()
+    return None if of_class.default in (MISSING, "???") else of_class.default
 
 
 def _written(hint: Any) -> str:

@@ -1,0 +1,316 @@
+"""``task-stream show learner|task|stream|backbone|metric NAME``: one of them, with everything."""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from stream.cli import listing
+from stream.cli.table import Screen
+from stream.config import choices
+from stream.config.backbone import BackboneConfig
+from stream.config.description import SettingDescription, described_settings, shown
+from stream.config.task import SourceColumns, TaskSpec
+from stream.errors import UserError, choose, require
+from stream.learners.description import LearnerDescription, broken_learners, described_learners
+from stream.learners.tags import Tags
+from stream.metrics.glossary import OF_RUNS, OF_TASKS
+
+TYPES = {
+    "float": "number",
+    "int": "whole number",
+    "str": "text",
+    "bool": "true or false",
+}
+TAG_WORDS: Mapping[str, Mapping[bool, str]] = {
+    "reads_past_tasks": {True: "reads what earlier tasks left, so that their order matters"},
+    "is_reference": {True: "a reference: a bound or control that methods are compared with"},
+    "is_multitask": {True: "learns all tasks at once, which is no continual learning"},
+    "seeded": {False: "draws no random numbers: every seed gives the same result"},
+    "uses_encoder": {False: "uses the tokenizer alone, not the encoder, and makes no steps"},
+    "learns_spans": {False: "cannot learn span tasks"},
+    "sparse_differences": {True: "stores what a task changed as differences at few places"},
+    "keeps_pretrained": {False: "does not need the pretrained weights after the last task"},
+}
+"""What a tag says where it has this value; what else it says goes without saying."""
+COMMON = ("lr", "head_lr")
+"""The settings that every method has."""
+WIDEST_SETTING = 24
+
+
+def add_commands(commands: Any) -> None:
+    """Add ``show`` to the command line."""
+    show = commands.add_parser("show", description="One learner, task, ... with everything.")
+    show.add_argument("what", help=", ".join(SHOWN))
+    show.add_argument("name", nargs="?", help="its name, as the listing has it")
+    show.add_argument("--json", action="store_true", help="print JSON")
+    show.add_argument(
+        "--config-dir", type=Path, metavar="FOLDER", help="a folder with more YAML files"
+    )
+    show.set_defaults(execute=_show)
+
+
+def _show(arguments: argparse.Namespace) -> None:
+    """Show one thing.
+
+    Raises:
+        UserError: there is no such thing.
+    """
+    kind = SHOWN[choose("thing to show", arguments.what, SHOWN)]
+    listed = f"task-stream {arguments.what}s"
+    require(arguments.name is not None, f"show which {arguments.what}? {listed} has the names")
+    kind(arguments.name, arguments.config_dir, arguments.json)
+
+
+def _learner(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
+    """Show a method, or a preset of one."""
+    known, presets = described_learners(), choices.presets(extra)
+    broken = broken_learners() | presets.broken
+    if name in broken:
+        raise UserError(f"learner {name!r} cannot be used: {broken[name]}")
+    choose("learner", name, [*known, *presets.usable])
+    preset = presets.usable.get(name)
+    learner = known[choose("learner", preset.content.learner if preset else name, known)]
+    if preset:
+        learner = _with_values(learner, preset.content.settings)
+    if as_json:
+        more = {"preset": listing.preset_values(preset)} if preset else {}
+        listing.print_json({**learner.to_json(), **more})
+        return
+    screen = Screen()
+    title = preset.summary if preset else learner.summary.removesuffix(".")
+    screen.line(f"{name}: {title}", "bold")
+    screen.line()
+    screen.definitions(_about(learner, preset))
+    _say_settings(screen, "learner", learner.settings)
+    screen.line()
+    screen.line("For example", "bold")
+    for command in examples(name, learner.settings):
+        screen.line(f"  {command}")
+    if learner.background:
+        screen.line()
+        screen.line("What the file says about it", "bold")
+        for paragraph in learner.background.split("\n\n"):
+            screen.paragraph(" ".join(paragraph.split()), "  ")
+
+
+def _with_values(learner: LearnerDescription, values: Mapping[str, Any]) -> LearnerDescription:
+    """Return a method with other defaults.
+
+    Raises:
+        UserError: a setting that it does not have.
+    """
+    for name in values:
+        choose(f"setting of {learner.name}", name, [s.name for s in learner.settings])
+    changed = [replace(s, default=values.get(s.name, s.default)) for s in learner.settings]
+    return replace(learner, settings=tuple(changed))
+
+
+def _about(
+    learner: LearnerDescription, preset: choices.Choice[choices.Preset] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what is to be said of a method, by name."""
+    if preset:
+        different = listing.settings_text(preset.content.settings)
+        yield "preset", f"{learner.name} with {different}"
+    yield "paper", learner.tags.paper
+    memory = listing.MEMORY[learner.perfect_memory]
+    yield "memory", f"{memory}: {dict(listing.MEMORY_WORDS)[memory]}".removeprefix("-: ")
+    yield "stores", learner.tags.stores
+    yield "kind", "; ".join(tags_in_words(learner.tags))
+    yield "file", _near(Path(preset.file if preset else learner.file))
+
+
+def tags_in_words(tags: Tags) -> list[str]:
+    """Return what the tags of a method say."""
+    said = [(field.name, getattr(tags, field.name)) for field in fields(tags)]
+    return [TAG_WORDS[name][value] for name, value in said if value in TAG_WORDS.get(name, {})]
+
+
+def _say_settings(screen: Screen, group: str, settings: Sequence[SettingDescription]) -> None:
+    """Print settings: each with its default and what is valid, and below that what it means."""
+    screen.line()
+    screen.line(f"Settings and their defaults: {group}.NAME=VALUE", "bold")
+    given = [_given(setting) for setting in settings]
+    room = min(max(map(len, given), default=0), WIDEST_SETTING)
+    for text, setting in zip(given, settings, strict=True):
+        screen.line(f"  {text:{room}}  {_form(setting)}")
+        inner = setting.default if isinstance(setting.default, dict) else {}
+        said = (setting.meaning.removesuffix("."), setting.effect, listing.settings_text(inner))
+        screen.paragraph("; ".join(text for text in said if text), "      ")
+
+
+def _given(setting: SettingDescription) -> str:
+    """Return a setting with its default; one that holds others has none of its own."""
+    is_group = isinstance(setting.default, dict)
+    return f"{setting.name}.NAME=VALUE" if is_group else f"{setting.name}={shown(setting.default)}"
+
+
+def _form(setting: SettingDescription) -> str:
+    """Return what values a setting takes, in words."""
+    kinds = setting.type.split(" | ")
+    named = [TYPES.get(kind, "names with values") for kind in kinds if kind != "None"]
+    is_choice = kinds[0] == "str" and setting.valid
+    form = setting.valid if is_choice else ", ".join([" or ".join(named), setting.valid])
+    return f"{form.removesuffix(', ')}{', or null' if 'None' in kinds else ''}"
+
+
+def examples(name: str, settings: Sequence[SettingDescription]) -> list[str]:
+    """Return commands to try: a small run, and one with another value of a setting.
+
+    Args:
+        name: the learner, or the preset.
+        settings: its settings.
+    """
+    small = f"task-stream run learner={name} 'task=[sst2,rte]' limits.train=200"
+    free = [s for s in settings if not s.effect and isinstance(s.default, bool | int | float)]
+    own = [s for s in free if s.name not in COMMON] or free
+    if not own:
+        return [small]
+    other = not own[0].default if isinstance(own[0].default, bool) else 2 * own[0].default
+    return [small, f"{small} learner.{own[0].name}={shown(other)}"]
+
+
+def _task(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
+    """Show a task."""
+    task = _chosen("task", name, choices.tasks(extra))
+    if as_json:
+        listing.print_json(listing.task_values(task))
+        return
+    spec = task.content
+    screen = Screen()
+    screen.line(f"{name}: {spec.title}", "bold")
+    screen.line()
+    screen.definitions(_about_task(task))
+    screen.line()
+    screen.line("For example", "bold")
+    more = "" if extra is None else f" --config-dir {extra}"
+    screen.line(f"  task-stream run 'task=[{name}]'{more}")
+    screen.line(f"  task-stream tasks show {name} data=files data.root=FOLDER{more}")
+
+
+def _about_task(task: choices.Choice[TaskSpec]) -> Iterator[tuple[str, str]]:
+    """Yield what is to be said of a task, by name."""
+    spec = task.content
+    texts = {"single": "one text", "pair": "two texts", "span": "a question and a context"}
+    yield "source", spec.source
+    yield "texts", texts[spec.kind]
+    yield (
+        "labels",
+        f"{listing.labels_text(spec)}{': ' if spec.labels else ''}" + ", ".join(spec.labels or ()),
+    )
+    yield "metric", f"{spec.metric}: {OF_TASKS[spec.metric].meaning}"
+    yield "in files", _columns(spec.files, f"{spec.files.folder}/")
+    yield "as published", _columns(spec.original, "") if spec.original.text else ""
+    yield "on the hub", _columns(spec.hub, f"{spec.hub.id} {spec.hub.config or ''}".rstrip())
+    yield "version", str(spec.version)
+    yield "file", _near(task.file)
+
+
+def _columns(source: SourceColumns, where: str) -> str:
+    """Return where the texts and labels of a source are."""
+    parts = ", ".join(getattr(source, "splits", {}).values())
+    columns = f"text in {', '.join(source.text)}; label in {source.label}"
+    return "; ".join(part for part in (where, parts, columns) if part)
+
+
+def _stream(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
+    """Show a stream."""
+    stream = _chosen("stream", name, choices.streams(extra))
+    if as_json:
+        listing.print_json(listing.stream_values(stream))
+        return
+    screen = Screen()
+    screen.line(f"{name}: {stream.summary}".removesuffix(": "), "bold")
+    screen.line()
+    listed = ", ".join(stream.content)
+    screen.definitions(
+        [
+            ("about", _rest(stream)),
+            ("tasks", f"{len(stream.content)}, in this order: {listed}"),
+            ("file", _near(stream.file)),
+        ]
+    )
+    screen.line()
+    screen.line("For example", "bold")
+    screen.line(f"  task-stream run stream={name} learner=adapter")
+
+
+def _backbone(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
+    """Show a backbone."""
+    backbone = _chosen("backbone", name, choices.backbones(extra))
+    if as_json:
+        listing.print_json(listing.backbone_values(backbone))
+        return
+    screen = Screen()
+    screen.line(f"{name}: {backbone.summary}".removesuffix(": "), "bold")
+    screen.line()
+    screen.definitions([("about", _rest(backbone)), ("file", _near(backbone.file))])
+    settings = [
+        replace(setting, default=backbone.content.get(setting.name, setting.default))
+        for setting in described_settings(BackboneConfig)
+        if setting.name != "name"
+    ]
+    _say_settings(screen, "backbone", settings)
+    screen.line()
+    screen.line("For example", "bold")
+    needed = " backbone.location=PATH" if backbone.content.get("origin") == "folder" else ""
+    screen.line(f"  task-stream run backbone={name}{needed} 'task=[sst2,rte]' limits.train=200")
+
+
+def _metric(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
+    """Show a metric; there is none in a folder of YAML files."""
+    require(extra is None, "--config-dir has no effect: metrics are no YAML files")
+    known = {**OF_TASKS, **OF_RUNS}
+    metric = known[choose("metric", name, known)]
+    if as_json:
+        listing.print_json(listing.metric_values(name, metric))
+        return
+    screen = Screen()
+    screen.line(f"{name}: {metric.meaning}", "bold")
+    screen.line()
+    screen.definitions(
+        [
+            ("formula", metric.formula),
+            ("source", metric.source),
+            ("no value", metric.undefined),
+            ("of", "a task" if name in OF_TASKS else "a run: metrics in results.json"),
+        ]
+    )
+    if name in OF_RUNS:
+        screen.line()
+        symbols = "R[i,j] is the score on task j after learning task i, k the number of tasks"
+        screen.paragraph(f"{symbols} learned, b_j the score of the untrained learner on task j.")
+
+
+def _chosen(what: str, name: str, found: choices.Choices[Any]) -> choices.Choice[Any]:
+    """Return one of the files of a group.
+
+    Raises:
+        UserError: there is none of this name, or it cannot be used.
+    """
+    if name not in found.usable and name in found.broken:
+        raise UserError(f"{what} {name!r} cannot be used: {found.broken[name]}")
+    return found.usable[choose(what, name, found.usable)]
+
+
+def _rest(choice: choices.Choice[Any]) -> str:
+    """Return what a file's note says behind its summary."""
+    return choice.note.removeprefix(choice.summary).removeprefix(".").strip()
+
+
+def _near(path: Path) -> str:
+    """Return a path, from the present folder if it is below that."""
+    real, here = os.path.realpath(path), os.path.realpath(Path.cwd())
+    return os.path.relpath(real, here) if real.startswith(here + os.sep) else real
+
+
+SHOWN: Mapping[str, Callable[[str, Path | None, bool], None]] = {
+    "learner": _learner,
+    "task": _task,
+    "stream": _stream,
+    "backbone": _backbone,
+    "metric": _metric,
+}

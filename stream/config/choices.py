@@ -1,0 +1,165 @@
+"""The YAML files that can be chosen: tasks, streams, backbones, presets of learners.
+
+They are read one by one, not composed. A file that cannot be used breaks nothing but its own name.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from stream.config.backbone import BackboneConfig
+from stream.config.compose import override, searched_too
+from stream.config.composition import Composition
+from stream.config.paths import conf_folder
+from stream.config.task import TaskSpec
+from stream.errors import UserError, first_line, require
+
+Kind = TypeVar("Kind")
+SENTENCE_END = re.compile(r"(?<! al)\.\s+")
+
+
+@dataclass(frozen=True)
+class Choice(Generic[Kind]):
+    """One file that can be chosen.
+
+    Attributes:
+        name: its name on the command line.
+        file: where it is.
+        note: the comment that it begins with, on one line.
+        content: what it says.
+    """
+
+    name: str
+    file: Path
+    note: str
+    content: Kind
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the note, without its full stop."""
+        return SENTENCE_END.split(self.note, 1)[0].removesuffix(".")
+
+
+@dataclass
+class Choices(Generic[Kind]):
+    """The files of a group.
+
+    Attributes:
+        usable: the choices by name: the program's own, then those of another folder.
+        broken: the names whose file cannot be used, and why.
+    """
+
+    usable: dict[str, Choice[Kind]] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A learner with other settings.
+
+    Attributes:
+        learner: the learner.
+        settings: the settings that differ.
+    """
+
+    learner: str
+    settings: dict[str, Any]
+
+
+def tasks(extra: Path | None = None) -> Choices[TaskSpec]:
+    """Return the tasks. ``extra`` is one more folder of YAML files, with tasks in ``task/``."""
+    return _choices("task", extra, lambda name, content: _task(name, content, extra))
+
+
+def streams(extra: Path | None = None) -> Choices[list[str]]:
+    """Return the tasks of each stream. ``extra`` is one more folder, with files in ``stream/``."""
+    return _choices("stream", extra, lambda name, content: list(_of(content, "stream")["tasks"]))
+
+
+def backbones(extra: Path | None = None) -> Choices[dict[str, Any]]:
+    """Return what each backbone's file sets. ``extra`` is one more folder, with ``backbone/``."""
+    return _choices("backbone", extra, _backbone)
+
+
+def presets(extra: Path | None = None) -> Choices[Preset]:
+    """Return the presets of learners. ``extra`` is one more folder, with files in ``learner/``."""
+    return _choices("learner", extra, _preset)
+
+
+def _choices(
+    group: str, extra: Path | None, read: Callable[[str, dict[str, Any]], Kind]
+) -> Choices[Kind]:
+    """Read the files of a group.
+
+    Raises:
+        UserError: there is no folder ``extra``.
+    """
+    found: Choices[Kind] = Choices()
+    folders = [conf_folder()]
+    if extra is not None:
+        require(extra.expanduser().is_dir(), f"--config-dir {extra}: no such folder")
+        folders.append(extra.expanduser())
+    for file in (file for folder in folders for file in sorted((folder / group).glob("*.yaml"))):
+        name = file.stem
+        if name in found.usable:
+            found.broken[str(file)] = f"the program has a {group} {name!r}, which is taken instead"
+            continue
+        try:
+            text = file.read_text(encoding="utf-8")
+            content = OmegaConf.to_container(OmegaConf.create(text or "{}"), resolve=False)
+            require(isinstance(content, dict), "it is a list")
+            found.usable[name] = Choice(name, file, _note(text), read(name, cast("Any", content)))
+        except (UserError, OmegaConfBaseException, YAMLError, OSError, ValueError) as error:
+            found.broken[name] = f"{file}: {first_line(error)}"
+    return found
+
+
+def _note(text: str) -> str:
+    """Return the comment that a file begins with, on one line; Hydra's own lines are none."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        if not line.startswith("# @package"):
+            lines.append(line.removeprefix("#").strip())
+    return " ".join(lines)
+
+
+def _of(content: Mapping[str, Any], key: str) -> Any:
+    """Return what stands below a key.
+
+    Raises:
+        UserError: nothing does.
+    """
+    require(isinstance(content.get(key), dict), f"it has no settings below {key!r}")
+    return content[key]
+
+
+def _task(name: str, content: dict[str, Any], extra: Path | None) -> TaskSpec:
+    """Return a task from its file; one that builds on others is composed."""
+    below = _of(content, name)
+    if "defaults" in content:
+        more = [] if extra is None else [searched_too(extra)]
+        asked = [override("task", [name]), *more]
+        below = Composition.of(conf_folder(), asked).settings.task[name]
+    merged = OmegaConf.merge(OmegaConf.structured(TaskSpec), below)
+    return cast("TaskSpec", OmegaConf.to_object(merged))
+
+
+def _backbone(name: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Return what a backbone's file sets, without its name."""
+    OmegaConf.merge(OmegaConf.structured(BackboneConfig), content)
+    return {key: value for key, value in content.items() if key != "name"}
+
+
+def _preset(name: str, content: dict[str, Any]) -> Preset:
+    """Return a preset: the learner that it builds on, and the settings that it changes."""
+    bases = [str(base) for base in content.get("defaults", []) if base != "_self_"]
+    require(len(bases) == 1, "its defaults are not one learner")
+    return Preset(bases[0], {key: value for key, value in content.items() if key != "defaults"})
