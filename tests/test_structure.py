@@ -1,4 +1,4 @@
-"""The house: what modules say, what start-up imports, and the README's tree."""
+"""The house: what modules say, what start-up imports, and the tree in docs/developing.md."""
 
 import re
 import subprocess
@@ -37,10 +37,21 @@ def test_start_up_imports_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-def test_readme_tree_names_every_package() -> None:
-    """One line for each; what lies inside a package is in the package's docstring."""
+def test_readme_tree_names_every_folder() -> None:
     readme = (ROOT / "README.md").read_text()
-    tree = re.search(r"```text\n(run_stream\.py.*?)```", readme, re.DOTALL)
+    tree = re.search(r"```text\n(conf/.*?)```", readme, re.DOTALL)
+    assert tree is not None
+    named = {line.split("/")[0] for line in tree.group(1).splitlines()}
+    listed = ["git", "ls-tree", "-d", "--name-only", "HEAD"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=False)
+    folders = {name for name in done.stdout.split() if not name.startswith(".")}
+    assert named == folders or done.returncode  # not a clone
+
+
+def test_tree_of_the_packages_names_every_one() -> None:
+    """One line for each; what lies inside a package is in the package's docstring."""
+    page = (ROOT / "docs/developing.md").read_text()
+    tree = re.search(r"```text\n(run_stream\.py.*?)```", page, re.DOTALL)
     assert tree is not None
     named: list[str] = []
     outer: dict[int, str] = {}  # the folders around a line, by how far they are indented
@@ -60,10 +71,10 @@ def test_readme_tree_names_every_package() -> None:
     assert inner == packages
 
 
-def test_readme_learner_is_a_learner(stream, three_tasks) -> None:
-    """The README's example, as it stands, keeps its promise."""
-    readme = (ROOT / "README.md").read_text()
-    code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
+def test_the_example_of_a_learner_is_a_learner(stream, three_tasks) -> None:
+    """The example of how to add one, as it stands, keeps its promise."""
+    page = (ROOT / "docs/how-to/add-a-method.md").read_text()
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL)
     assert code is not None
     module = types.ModuleType("bitfit")
     sys.modules["bitfit"] = module  # dataclasses look their module up

@@ -86,7 +86,7 @@ def _of_block(block: str) -> Iterator[Command]:
     """Yield the commands of one block."""
     lines = iter(block.replace("\\\n", " ").splitlines())
     for line in lines:
-        text = re.sub(r"(^|\s+)#.*", "", line).strip()
+        text = re.sub(r"(^|\s+)#[^'\"]*$", "", line).strip()
         here = HERE.search(text)
         body: list[str] = []
         while here and (not body or body[-1] != here.group(1)):
