@@ -181,7 +181,7 @@ def made(command: Command) -> Iterator[Path]:
 
 def test_a_mistake_in_a_command_is_found() -> None:
     text = """```bash
-task-stream run -m learner=adapter,finetuned \\
+task-stream run learner=finetuned \\
     seed=1  # two
 echo 'a # b' | task-stream predict runs/a --task b
 python - > x <<'END'
@@ -192,7 +192,7 @@ END
 task-stream nonsense
 ```"""
     run, pipe, here = commands(text)
-    assert run.line.split() == ["task-stream", "run", "-m", "learner=adapter,finetuned", "seed=1"]
+    assert run.line.split() == ["task-stream", "run", "learner=finetuned", "seed=1"]
     assert pipe.programs[1] == ["task-stream", "predict", "runs/a", "--task", "b"]
     assert (here.programs, here.body) == ([["python", "-"]], "1 +\nEND")
     register_groups()
@@ -202,4 +202,4 @@ task-stream nonsense
         parse(pipe.programs[1], "", set())
     with pytest.raises(SyntaxError):
         parse(here.programs[0], here.body, set())
-    assert run.shortened().endswith(" seed=1 backbone=tiny " + run.shortened().split(" backbone=tiny ")[1])
+    assert "seed=1 backbone=tiny" in " ".join(run.shortened().split())

@@ -5,6 +5,7 @@ Run: python -m benchmarks.docs.site (`make docs`). Nothing is read from a networ
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -41,11 +42,12 @@ def execute(notebooks: Iterable[Path], out: Path) -> None:
     Raises:
         subprocess.CalledProcessError: a cell failed.
     """
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "WANDB_MODE": "offline"}
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": programs, "WANDB_MODE": "offline"}
     for notebook in notebooks:
         target = out / notebook.relative_to(ROOT / "docs").parent
         folder = ROOT / "build/notebooks" / notebook.stem
-        subprocess.run(["rm", "-rf", str(folder)], check=True)
+        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         copy = folder / notebook.name
         copy.write_bytes(notebook.read_bytes())
