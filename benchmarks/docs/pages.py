@@ -13,6 +13,7 @@ HOME = "README.md"
 DOCS = "docs/"
 ELSEWHERE = "repository/"
 LINK = re.compile(r"(\]\(|src=\")((?!\w+:|#)[^)#\"\s]+)(#[^)\"\s]*)?(?=[)\"])")
+NO_BREAK = "\u00a0±\u00a0"
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 
 
@@ -47,7 +48,7 @@ def rewritten(text: str, path: str, root: Path) -> tuple[str, set[str]]:
         return f"{before}{there}{anchor}"
 
     parts = FENCED.split(text)
-    parts[::2] = [LINK.sub(changed, part) for part in parts[::2]]
+    parts[::2] = [LINK.sub(changed, part).replace(" ± ", NO_BREAK) for part in parts[::2]]
     return "".join(parts), targets
 
 
@@ -64,7 +65,7 @@ def collect(root: Path, out: Path) -> list[Path]:
         out: the folder, which is replaced.
     """
     shutil.rmtree(out, ignore_errors=True)
-    pages = [path for path in (root / DOCS).rglob("*.md")]
+    pages = [*(root / DOCS).rglob("*.md"), *(root / DOCS).rglob("*.css")]
     waiting = [HOME, *(str(path.relative_to(root)) for path in sorted(pages))]
     met = set(waiting)
     notebooks = sorted((root / DOCS).rglob("*.ipynb"))

@@ -75,13 +75,16 @@ def settings_table(settings: Iterable[SettingDescription], group: str) -> str:
     rows = [
         (
             code(f"{group}.{one.name}".lstrip(".")),
-            code(shown(one.default)) if _typed(one) else "",
-            one.valid or code(_written(one.type)),
             " ".join(filter(None, (one.meaning, f"({one.effect})" if one.effect else ""))),
+            code(shown(one.default)) if _typed(one) else "",
+            one.valid or ("" if _is_group(one) else code(_written(one.type))),
         )
         for one in settings
     ]
-    return table(("setting", "default", "valid", "meaning"), rows) if rows else "No settings."
+    if not rows:
+        return "No settings."
+    lines = table(("setting", "meaning", "default", "valid"), rows)
+    return f'<div class="settings" markdown>\n\n{lines}\n\n</div>'
 
 
 def section(kind: type, group: str, level: int = 2) -> str:
@@ -94,6 +97,11 @@ def section(kind: type, group: str, level: int = 2) -> str:
     """
     heading = f"{'#' * level} {_title(kind)}"
     return f"{heading}\n\n{introduction(kind)}\n\n{settings_table(described_settings(kind), group)}"
+
+
+def _is_group(one: SettingDescription) -> bool:
+    """Return whether a setting stands for others, which have a section of their own."""
+    return not re.search(r"\b(str|int|float|bool|list|dict)\b", one.type)
 
 
 def _typed(one: SettingDescription) -> bool:

@@ -43,7 +43,8 @@ def execute(notebooks: Iterable[Path], out: Path) -> None:
         subprocess.CalledProcessError: a cell failed.
     """
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": programs, "WANDB_MODE": "offline"}
+    quiet = {"WANDB_MODE": "offline", "PYTHONWARNINGS": "ignore:IProgress not found"}
+    environment = os.environ | quiet | {"PATH": programs}
     for notebook in notebooks:
         target = out / notebook.relative_to(ROOT / "docs").parent
         folder = ROOT / "build/notebooks" / notebook.stem
