@@ -101,7 +101,6 @@ def write_own_file(folder: Path) -> None:
     (folder / OWN_FILE).write_text("\n".join(["review,verdict", *rows]) + "\n", encoding="utf-8")
 
 
-
 def run(page: Path, programs: Path) -> int:
     """Run the commands of a page in an empty folder; return how many failed, at most one.
 

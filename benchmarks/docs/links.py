@@ -1,4 +1,4 @@
-"""Checks the links of a built site: pages, anchors, pictures, and that nothing comes from elsewhere."""
+"""Checks the links of a built site: pages, anchors, pictures; nothing may come from elsewhere."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -58,8 +58,8 @@ def _problems(path: Path, pages: dict[Path, Page], site: Path) -> Iterator[str]:
         base = site if parts.path.startswith("/") else path.parent
         target = (base / unquote(parts.path).lstrip("/")).resolve() if parts.path else path
         target = target / "index.html" if target.is_dir() else target
+        ids = pages[target].ids if target in pages else {unquote(parts.fragment)}
         if not target.is_file():
             yield f"{shown}: {link} leads nowhere"
-        elif parts.fragment and target in pages:
-            if unquote(parts.fragment) not in pages[target].ids:
-                yield f"{shown}: {link} has no such anchor"
+        elif parts.fragment and unquote(parts.fragment) not in ids:
+            yield f"{shown}: {link} has no such anchor"

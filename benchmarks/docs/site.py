@@ -72,7 +72,9 @@ def main() -> int:
     build = ["-m", "zensical", "build", "--strict", "--clean", "--config-file", str(CONFIG)]
     code = subprocess.run([sys.executable, *build], check=False, cwd=ROOT).returncode
     problems = [f"{name}: not both a page and in the navigation" for name in lost]
-    problems += broken_links(site, given={path.relative_to(pages) for path in pages.rglob("*.html")})
+    problems += broken_links(
+        site, given={path.relative_to(pages) for path in pages.rglob("*.html")}
+    )
     for problem in problems:
         print(problem, file=sys.stderr)
     if not problems and code == 0:

@@ -31,9 +31,7 @@ def records() -> Records:
     return Records.of(RESULTS)
 
 
-@pytest.mark.parametrize(
-    ("name", "table"), [("README.md", "brief"), ("docs/paper.md", "headline")]
-)
+@pytest.mark.parametrize(("name", "table"), [("README.md", "brief"), ("docs/paper.md", "headline")])
 def test_documents_hold_the_tables_of_the_records(
     name: str, table: str, records: Records, tmp_path: Path
 ) -> None:
