@@ -154,7 +154,7 @@ def parse(words: list[str], body: str, known: set[Path]) -> None:
     if program == "make":
         assert set(rest) <= set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
     elif program == "python":
-        ast.parse(rest[1] if rest[0] == "-c" else body)
+        ast.parse(rest[1] if rest[0] == "-c" else body.removesuffix("END"))
     elif program != "task-stream":
         assert (program, *rest) == ("source", ".venv/bin/activate") or program == "printf"
     elif rest[0] == "run":

@@ -1,7 +1,7 @@
 """The commands of README.md, the tutorial and the how-to pages, run as they are printed.
 
-Run: python -m benchmarks.docs.commands [PAGE.md ...]. Each page's bash blocks run in order in an
-empty folder, with settings appended that make a run short; each must end with exit code 0. `make`
+Run: python -m benchmarks.docs.commands [PAGE.md ...]. A page's bash and Python blocks run in an
+empty folder, in order, with settings appended that make a run short; each must end with exit code 0. `make`
 and `source` are left out: CI runs them itself. tests/test_docs.py parses the same commands.
 """
 
@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ("README.md", "docs/tutorial.md", *(f"docs/how-to/{n}.md" for n in ("compare", "sweeps")))
-BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+HOW_TO = ("add-a-method", "compare", "sweeps", "python")
+PAGES = ("README.md", "docs/tutorial.md", *(f"docs/how-to/{name}.md" for name in HOW_TO))
+BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HERE = re.compile(r"<<'(\w+)'")
 SHORT = {
     "backbone": "tiny",
@@ -78,12 +79,15 @@ class Command:
 
 
 def commands(page: str) -> list[Command]:
-    """Return the commands of a page's bash blocks, in order."""
-    return [command for block in BLOCK.findall(page) for command in _of_block(block)]
+    """Return the commands of a page, in order; a block of Python is one."""
+    return [c for language, block in BLOCK.findall(page) for c in _of_block(language, block)]
 
 
-def _of_block(block: str) -> Iterator[Command]:
+def _of_block(language: str, block: str) -> Iterator[Command]:
     """Yield the commands of one block."""
+    if language == "python":
+        yield Command("python - <<'END'", f"{block}END")
+        return
     lines = iter(block.replace("\\\n", " ").splitlines())
     for line in lines:
         text = re.sub(r"(^|\s+)#[^'\"]*$", "", line).strip()
