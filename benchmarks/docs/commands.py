@@ -1,8 +1,8 @@
 """The commands of README.md, the tutorial and the how-to pages, run as they are printed.
 
-Run: python -m benchmarks.docs.commands [PAGE.md ...]. A page's bash and Python blocks run in an
-empty folder, in order, with settings appended that make a run short; each must end with exit code 0. `make`
-and `source` are left out: CI runs them itself. tests/test_docs.py parses the same commands.
+Run: python -m benchmarks.docs.commands [PAGE.md ...]. A page's bash and Python blocks run in order
+in an empty folder, with settings appended that make a run short; each must end with exit code 0.
+`make` and `source` are left out: CI runs them itself. tests/test_docs.py parses the same commands.
 """
 
 import argparse
