@@ -74,6 +74,12 @@ def headline(records: Records) -> str:
     return best_first([*lines, *([chosen] if chosen else [])])
 
 
+def brief(records: Records) -> str:
+    """Return the four learners that the README shows: the bounds, the adapters, and replay."""
+    shown = ("independent", "adapter64", "replay500", "finetune")
+    return best_first([measured(records, "given", learner) for learner in shown])
+
+
 def large(records: Records) -> str:
     """Return the comparison with an encoder of the paper's size."""
     return best_first([measured(records, "mpnet", learner) for learner in TRIED_ON_MPNET])
@@ -196,7 +202,8 @@ def missing(records: Records) -> str:
 
 
 TABLES: dict[str, Callable[[Records], str]] = {
-    f.__name__: f for f in (headline, large, large_short, glue, extra, sizes, orders, missing)
+    f.__name__: f
+    for f in (headline, brief, large, large_short, glue, extra, sizes, orders, missing)
 }
 
 
