@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 .PHONY: run install test test-fast check figures docs lock clean
 
 run: $(VENV)/.run
-	$(BIN)/python run_stream.py experiment=first_run learner=adapter learner.lr=4e-3
+	$(BIN)/python run_stream.py experiment=first_run learner=adapter learner.lr=5e-3
 
 install: $(VENV)/.run
 

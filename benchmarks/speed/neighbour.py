@@ -89,35 +89,46 @@ def main(arguments: Sequence[str] | None = None) -> None:
         learn(given.learn)
         return
     cores = len(os.sched_getaffinity(0))
-    ways: dict[str, tuple[int, dict[str, str]]] = {
-        "OpenMP's default": (1, {"GOMP_SPINCOUNT": "300000"}),
-        f"ours ({SPINS} spins)": (1, {}),
-        "passive": (1, {"OMP_WAIT_POLICY": "PASSIVE"}),
-        **{f"{spins} spins": (1, {"GOMP_SPINCOUNT": spins}) for spins in given.spins},
-        "one thread": (1, ONE_THREAD),
-        f"{cores} processes of one thread": (cores, ONE_THREAD),
-    }
-    quiet: dict[str, list[float]] = {name: [] for name in ways}
-    beside: dict[str, list[float]] = {name: [] for name in ways}
+    ways = ways_to_wait(cores, given.spins)
+    measured: dict[tuple[str, int], list[float]] = {}
     ended: dict[bool, set[str]] = {False: set(), True: set()}
     for _ in range(given.rounds):
-        for loops, kept in ((0, quiet), (cores, beside)):
+        for loops in (0, cores):
             for name, (count, variables) in ways.items():
                 with busy_loops(loops):
                     rate, last = rates([start(variables, given.steps) for _ in range(count)])
-                kept[name].append(rate)
+                print(f"{name}, {loops} busy loops: {rate:.1f} rows/s", file=sys.stderr, flush=True)
+                measured.setdefault((name, loops), []).append(rate)
                 ended[variables == ONE_THREAD].add(json.dumps(last))
-    reference = statistics.median(next(iter(quiet.values())))
-    print(f"{cores} cores; rows a second, median of {given.rounds}; against the first line, quiet")
-    for name in ways:
-        alone, among = statistics.median(quiet[name]), statistics.median(beside[name])
+    show(measured, cores)
+    agree = all(len(losses) == 1 for losses in ended.values())
+    print("losses and logits: " + ("equal in all ways" if agree else f"DIFFERENT: {ended}"))
+    sys.exit(0 if agree else 1)
+
+
+def ways_to_wait(cores: int, spins: Sequence[str]) -> dict[str, tuple[int, dict[str, str]]]:
+    """Return how many processes of each way run at once, and their variables."""
+    return {
+        "OpenMP's default": (1, {"GOMP_SPINCOUNT": "300000"}),
+        f"ours ({SPINS} spins)": (1, {}),
+        "passive": (1, {"OMP_WAIT_POLICY": "PASSIVE"}),
+        **{f"{count} spins": (1, {"GOMP_SPINCOUNT": count}) for count in spins},
+        "one thread": (1, ONE_THREAD),
+        f"{cores} processes of one thread": (cores, ONE_THREAD),
+    }
+
+
+def show(measured: Mapping[tuple[str, int], Sequence[float]], cores: int) -> None:
+    """Print the medians, and how they compare with the first way, quiet."""
+    medians = {way: statistics.median(found) for way, found in measured.items()}
+    reference = next(iter(medians.values()))
+    print(f"{cores} cores; rows a second; in brackets: of the first line's quiet speed")
+    for name in dict.fromkeys(name for name, _ in measured):
+        alone, among = medians[name, 0], medians[name, cores]
         print(
             f"{name:30} quiet {alone:6.1f} ({alone / reference:4.2f})   "
             f"beside {cores} busy loops {among:6.1f} ({among / reference:4.2f})"
         )
-    agree = all(len(losses) == 1 for losses in ended.values())
-    print("losses and logits: " + ("equal in all ways" if agree else f"DIFFERENT: {ended}"))
-    sys.exit(0 if agree else 1)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def test_a_person_sees_rows_a_table_and_the_proof(finished: tuple[Path, str]) ->
     assert "perfect memory: 2 of 2" in log
     names = {path.name for path in next(folder.rglob("results.json")).parent.glob("figures/*")}
     assert {
-        f"{n}.{kind}" for n in ("matrix", "scores", "parameters") for kind in ("png", "svg")
+        f"{n}.{kind}" for n in ("matrix", "scores", "forgetting", "parameters") for kind in ("png", "svg")
     } == names
 
 

@@ -68,7 +68,7 @@ def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
         (["compare"], "the following arguments are required: RUN"),
         (["verify", "runs", "--jsn"], "unrecognized arguments: --jsn (see task-stream"),
         (["--nope"], "COMMAND"),
-        (["tasks"], "required"),
+        (["show"], "required"),
     ],
 )
 def test_what_the_parser_refuses_is_one_line(

@@ -161,7 +161,7 @@ def test_the_display_plans_the_work_of_joint_training(
     console = Console(file=StringIO(), width=200)
     with Display(console, tmp_path) as display:
         display.start(config, tasks)
-    assert f": {examples} training examples, " in console.file.getvalue()
+    assert f" training steps, {examples} examples, " in console.file.getvalue()
 
 
 # --- majority

@@ -12,6 +12,7 @@ from stream.report.progress import Display
 from stream.report.tracking import NoTracking
 from stream.run import run as run_module
 from stream.run import runner
+from stream.run.settings import with_learner
 from tests.cli.test_command_line import results
 from tests.run.program import ROOT, TINY, run
 
@@ -57,7 +58,7 @@ def test_verify_stops_where_equal_tensors_give_other_logits(
 
     monkeypatch.setattr(run_module, "evaluate", drifting)
     given = [*TINY, "task=[cola,stsb]", "tracking=none", "evaluation.reuse=verify"]
-    config, _ = compose_run(ROOT / "conf", given)
+    config = with_learner(compose_run(ROOT / "conf", given)[0])
     refused = pytest.raises(IsolationError, match="'cola' was served with the same tensors")
     with Display(Console(quiet=True), tmp_path) as display, refused:
         runner.run_stream(config, tmp_path, tracker=NoTracking(), display=display)

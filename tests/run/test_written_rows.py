@@ -14,6 +14,7 @@ from stream.report.progress import Display
 from stream.report.tracking import NoTracking
 from stream.run import runner
 from stream.run.checkpoint import CheckpointStore
+from stream.run.settings import with_learner
 from tests.run.program import ROOT, TINY
 
 
@@ -49,7 +50,7 @@ class Reader(NoTracking):
 @pytest.mark.parametrize("settings", [["evaluation.reuse=on"], ["learner=finetune"]])
 def test_both_files_are_whole_after_every_row(tmp_path: Path, settings: list[str]) -> None:
     given = [*TINY, "task=[cola,stsb,mrpc]", "tracking=none", *settings]
-    config, _ = compose_run(ROOT / "conf", given)
+    config = with_learner(compose_run(ROOT / "conf", given)[0])
     reader = Reader()
     with Display(Console(quiet=True), tmp_path) as display:
         runner.run_stream(config, tmp_path, tracker=reader, display=display)

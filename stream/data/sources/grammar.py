@@ -20,7 +20,8 @@ from stream.data.sources import lexicon
 from stream.data.sources.lexicon import Clause, Rule, Units
 from stream.errors import choose, require
 
-WORDS = range(5, 49)  # valid mean lengths of a text: the shortest clause to all slots filled
+WORDS = range(3, 49)  # valid mean lengths of a text: the shortest clause to all slots filled
+WITH_ARTICLES = 5  # shorter texts are headlines: "fox watched violin"
 POOL_UNITS = 12  # units of a task in a pool; the same for all, because they share their texts
 PAIR_UNITS = 8  # units of a task whose classes are not fields (and of a regression task)
 MIN_UNITS = 6  # units of any other task, at least; with few classes, each has several units
@@ -238,7 +239,9 @@ def _draw_clause(plan: Plan, index: int, rng: np.random.Generator) -> Clause:
         unit = index if index < len(units) else deciding[plan.focus][0]
         for role in plan.roles if plan.takes_all else (plan.focus,):
             deciding[role] = (unit, _pick(units[unit], rng))
-    num_spare = plan.words + int(rng.integers(-1, 2)) + 1 - 3 * len(plan.roles)
+    articles = plan.words >= WITH_ARTICLES
+    least = (3 if articles else 2) * len(plan.roles) - 1
+    num_spare = plan.words + int(rng.integers(-1, 2)) - least
     num_adjectives = len(plan.roles) if is_toned else min(len(plan.roles), max(0, num_spare))
     num_endings = max(0, num_spare - num_adjectives)
     described = rng.permutation(plan.roles).tolist()[:num_adjectives]
@@ -248,6 +251,7 @@ def _draw_clause(plan: Plan, index: int, rng: np.random.Generator) -> Clause:
         verb=_pick(lexicon.VERBS.split(), rng),
         markers=rng.permutation(plan.roles[2:]).tolist(),
         endings=rng.permutation(lexicon.ENDINGS.split()).tolist()[:num_endings],
+        articles=articles,
     )
 
 

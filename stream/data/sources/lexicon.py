@@ -244,6 +244,7 @@ class Clause:
         verb: the verb.
         markers: the prepositions, in the order of the text.
         endings: the adverbs at the end.
+        articles: whether nouns have one; a headline has none.
     """
 
     nouns: dict[str, tuple[int, str]]
@@ -251,6 +252,7 @@ class Clause:
     verb: str
     markers: list[str]
     endings: list[str]
+    articles: bool = True
 
     def write(self, *, is_question: bool = False) -> str:
         """Return the clause as text, or as a question that asks for its agent."""
@@ -262,4 +264,4 @@ class Clause:
 
     def _describe(self, role: str) -> list[str]:
         adjective = [self.adjectives[role][1]] if role in self.adjectives else []
-        return ["the", *adjective, self.nouns[role][1]]
+        return [*(["the"] if self.articles else []), *adjective, self.nouns[role][1]]

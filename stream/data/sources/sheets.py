@@ -1,6 +1,6 @@
 """Read one sheet of a workbook: Excel (.xlsx, .xls) and OpenDocument (.ods)."""
 
-import datetime
+from datetime import datetime, time
 import io
 from typing import Any
 
@@ -91,6 +91,6 @@ def _text(cell: Any) -> str:
     """Return the value of a cell as text."""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
-    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
+    if isinstance(cell, datetime) and cell.time() == time():
         return cell.date().isoformat()
     return str(cell)
