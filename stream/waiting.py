@@ -9,7 +9,7 @@ no result. `benchmarks/speed/neighbour.py` measures the choice.
 import os
 from collections.abc import MutableMapping
 
-SPINS = "10000"
+SPINS = "3000"
 """GNU's OpenMP (torch for Linux): rounds of a waiting loop; its default is 300,000."""
 BLOCKTIME = "1"
 """LLVM's and Intel's OpenMP (conda, macOS): milliseconds; the default is 200."""

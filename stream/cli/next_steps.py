@@ -15,7 +15,7 @@ COMPARED = (
     "-m",
     "sweep=compare",
     "learner=adapter,finetune,replay",
-    "task=[sst2,rte,cola]",
+    "task=[rte,cola,crowdflower_airline]",
     "tracking=none",
 )
 PLOTLY = ("pip", "install", "plotly")
