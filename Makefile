@@ -67,6 +67,7 @@ lock:
 	$(BIN)/python -m pip freeze --exclude task-stream-simulator | sed 's/+cpu$$//' > requirements-docs.lock
 	$(BIN)/python -m pip uninstall --quiet --yes task-stream-simulator
 	rm -rf build *.egg-info
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $(VENV)/.run $(VENV)/.dev $(VENV)/.docs
 
 clean:
