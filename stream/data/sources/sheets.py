@@ -1,7 +1,7 @@
 """Read one sheet of a workbook: Excel (.xlsx, .xls) and OpenDocument (.ods)."""
 
-from datetime import datetime, time
 import io
+from datetime import datetime, time
 from typing import Any
 
 import numpy as np
