@@ -60,9 +60,8 @@ def test_a_person_sees_rows_a_table_and_the_proof(finished: tuple[Path, str]) ->
     log = next(folder.rglob("run.log")).read_text()
     assert "perfect memory: 2 of 2" in log
     names = {path.name for path in next(folder.rglob("results.json")).parent.glob("figures/*")}
-    assert {
-        f"{n}.{kind}" for n in ("matrix", "scores", "forgetting", "parameters") for kind in ("png", "svg")
-    } == names
+    drawn = ("matrix", "scores", "forgetting", "parameters")
+    assert {f"{name}.{kind}" for name in drawn for kind in ("png", "svg")} == names
 
 
 def test_wandb_files_lie_in_the_run_folder(finished: tuple[Path, str]) -> None:
