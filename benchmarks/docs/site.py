@@ -52,8 +52,8 @@ def execute(notebooks: Iterable[Path], out: Path) -> None:
         folder.mkdir(parents=True)
         copy = folder / notebook.name
         copy.write_bytes(notebook.read_bytes())
-        command = [sys.executable, "-m", "nbconvert", "--to", "markdown", "--execute", str(copy)]
-        command += ["--output-dir", str(target), "--log-level", "WARN"]
+        command = [sys.executable, "-m", "nbconvert", "--to", "markdown", "--execute"]
+        command += ["--coalesce-streams", "--output-dir", str(target), "--log-level", "WARN", str(copy)]
         subprocess.run(command, check=True, cwd=folder, env=environment)
 
 
