@@ -44,6 +44,7 @@ $(BIN)/python:
 $(VENV)/.run: requirements.lock | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/task-stream learners --json >/dev/null  # remembers them, so that the first start is fast
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
