@@ -52,9 +52,9 @@ def execute(notebooks: Iterable[Path], out: Path) -> None:
         folder.mkdir(parents=True)
         copy = folder / notebook.name
         copy.write_bytes(notebook.read_bytes())
-        command = [sys.executable, "-m", "nbconvert", "--to", "markdown", "--execute"]
-        command += ["--coalesce-streams", "--output-dir", str(target), "--log-level", "WARN"]
-        subprocess.run([*command, str(copy)], check=True, cwd=folder, env=environment)
+        command = [sys.executable, "-m", "nbconvert", "--to", "markdown", "--execute", str(copy)]
+        command += ["--output-dir", str(target), "--log-level", "WARN"]
+        subprocess.run(command, check=True, cwd=folder, env=environment)
 
 
 def main() -> int:
