@@ -176,7 +176,7 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
     """
     lengths = np.concatenate([split.lengths_of(indices) for _, split, indices in chosen])
     first_lengths = np.concatenate([split.first_lengths[i] for _, split, i in chosen])
-    position = np.arange(_padded(lengths))
+    position = np.arange(padded_length(lengths))
     mask = position < lengths[:, None]
     ids = np.full(mask.shape, pad_id, np.int64)
     stop = 0
@@ -186,7 +186,7 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
         is_token = mask[start:stop]
         sources = split.offsets[indices][:, None] + position
         ids[start:stop][is_token] = split.token_ids[sources[is_token]]
-        parts.append(Part(task, start, stop, _padded(lengths[start:stop])))
+        parts.append(Part(task, start, stop, padded_length(lengths[start:stop])))
         labels.append(torch.from_numpy(split.labels[indices]))
     types = mask & (position >= first_lengths[:, None])
     return Batch(
@@ -198,7 +198,7 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
     )
 
 
-def _padded(lengths: np.ndarray) -> int:
+def padded_length(lengths: np.ndarray) -> int:
     """Return the padded length of examples of these lengths."""
     return -(-int(lengths.max()) // PAD_MULTIPLE) * PAD_MULTIPLE
 
@@ -265,7 +265,7 @@ def evaluation_batches(
     by_length = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(by_length):
-        width = _padded(lengths[by_length[start : start + 1]])
+        width = padded_length(lengths[by_length[start : start + 1]])
         batch = by_length[start : start + max(batch_tokens // width, 1)]
         present = np.unique(positions[batch]).tolist()
         parts = [(task, indices[batch[positions[batch] == task]]) for task in present]

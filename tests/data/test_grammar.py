@@ -93,6 +93,16 @@ def test_length_is_near_the_request(name):
         assert abs(mean - words) <= 1.5
 
 
+@pytest.mark.parametrize("words", [3, 4, 5])
+@pytest.mark.parametrize("name", ["cola", "my grade", "qqp"])
+def test_the_shortest_texts_are_headlines_without_articles(name, words):
+    texts = [text.split() for row in rows_of(name, words=words).texts for text in row]
+    has_articles = ["the" in text for text in texts]
+    assert all(has_articles) if words == 5 else not any(has_articles)
+    assert min(map(len, texts)) >= (5 if words == 5 else 3)
+    assert abs(np.mean(list(map(len, texts))) - words) <= 2.5  # a focus may need its own phrase
+
+
 @pytest.mark.parametrize("name", ["stsb", "my grade"])
 def test_regression_scores_fill_their_range(name):
     low, high = SPECS[name]["score_range"]

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import epoch_order, training_rows
+from stream.data.batches import epoch_order, padded_length, training_rows
 from stream.data.task import Split, Task
 from stream.learners.base import Learner
 from stream.run.accounting import ServedFingerprints, count_stored
@@ -98,7 +98,7 @@ def batch_tokens(split: Split, batch_size: int) -> float:
 
 def _tokens(lengths: np.ndarray) -> float:
     """Return the tokens of a batch of examples of these lengths, with padding."""
-    return float(len(lengths) * lengths.max())
+    return float(len(lengths) * padded_length(lengths))
 
 
 def _anew(run: Run, tasks: list[Task]) -> Run:
