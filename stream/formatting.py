@@ -2,6 +2,7 @@
 
 import math
 import unicodedata
+from pathlib import Path
 
 DASH, MINUS, TIMES = "\u2013", "\u2212", "\u00d7"
 
@@ -15,6 +16,12 @@ def percent(score: float | None, digits: int = 1) -> str:
     if score is None or math.isnan(score):
         return DASH
     return f"{100 * score + 0.0:.{digits}f}".replace("-", MINUS)  # + 0.0: no minus before a true 0
+
+
+def from_here(path: Path) -> Path:
+    """Return a path from the present folder if it lies below that, else the path itself."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def signed(fraction: float) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from stream.config.data import GeneratedData
 from stream.config.run import RunConfig
+from stream.formatting import from_here
 
 COMPARED = (
     "-m",
@@ -57,9 +58,7 @@ def program() -> list[str]:
 
 def _short(path: Path) -> str:
     """Return a path from here if it lies below, else the whole; with a slash, as shells need."""
-    if not path.is_relative_to(Path.cwd()):
-        return str(path)
-    short = path.relative_to(Path.cwd())
+    short = from_here(path)
     return str(short) if len(short.parts) > 1 else f"./{short}"
 
 

@@ -122,7 +122,7 @@ def closing_lines(sweep: Path, found: Sequence[Outcome], *, search: bool = False
 
 def _best(found: Sequence[Outcome]) -> list[str]:
     """Return a line about the job with the highest average; none where no job has one."""
-    scored = [(outcome.average, -outcome.job, outcome) for outcome in found if outcome.average]
+    scored = [(o.average, -o.job, o) for o in found if o.average is not None]
     if not scored:
         return []
     best = max(scored)[-1]

@@ -41,7 +41,7 @@ from stream.config.display import QUIET
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.errors import UserError, is_out_of_memory, one_line
-from stream.formatting import count, data_label
+from stream.formatting import count, data_label, from_here
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
@@ -184,11 +184,10 @@ def _say_first(folder: Path, config: RunConfig, resume: bool) -> None:  # noqa: 
     """
     begins = "going on with " if resume else ""
     tasks = count(len(config.task), "task")
-    here = folder.is_relative_to(Path.cwd())
-    shown = folder.relative_to(Path.cwd()) if here else folder
     print(
         f"{begins}{config.learner.name} on {config.stream_name}: {tasks}, "
-        f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed} ({shown})",
+        f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed} "
+        f"({from_here(folder)})",
         flush=True,
     )
 

@@ -171,6 +171,8 @@ def test_headings_and_the_table_read_well_without_a_terminal(tmp_path: Path) -> 
     searched = closing_lines(Path("sweep"), found, search=True)
     assert [line for line in searched if line not in lines] == ["best: job 3, average 75.0: seed=3"]
     assert closing_lines(Path("sweep"), found[3:], search=True)[-1].startswith("sweep in")
+    zero = closing_lines(Path("sweep"), [replace(found[0], average=0.0)], search=True)
+    assert "best: job 1, average 0.0: seed=1" in zero
     starts = {line.index(word) for line, word in zip(lines[1:6], ["a-s"] * 5, strict=True)}
     assert len(starts) == 1
 
