@@ -26,6 +26,7 @@ from stream.errors import NeededError, require, unknown
 
 LEAKS = ("drop", "warn", "error")
 MOST_EPOCHS = 1_000_000
+SCENARIOS = ("known", "inferred", "shared_head")
 ORDERS = ("given", "reversed", "by_size", "random")
 # Settings that change no score, so a run may be resumed with other values of them.
 SCORE_NEUTRAL = (
@@ -137,6 +138,9 @@ class RunConfig(Settings):
         backbone: the pretrained encoder, chosen with ``backbone=NAME``.
         stream: the named list of tasks, chosen with ``stream=NAME``.
         task: the tasks themselves by name, in order.
+        scenario: what is known when a text is served: its task (``known``), nothing, so that a
+            router infers the task (``inferred``), or nothing, and one head answers for the classes
+            of all tasks met so far (``shared_head``).
         order: the order of the tasks: ``given``, ``reversed``, ``by_size`` (fewest training
             examples first) or ``random``.
         order_seed: the seed of a random order; null is 0.
@@ -164,6 +168,7 @@ class RunConfig(Settings):
     backbone: BackboneConfig = MISSING
     stream: StreamConfig = field(default_factory=StreamConfig)
     task: dict[str, TaskSpec] = field(default_factory=dict)
+    scenario: str = setting("known", SCENARIOS)
     order: str = setting("given", ORDERS)
     order_seed: int | None = setting(None, SEED, needs={"order": "random"})
     leaks: str = setting("drop", LEAKS)

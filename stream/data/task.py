@@ -155,8 +155,13 @@ class Task:
     accounts: Mapping[str, Account] = field(default_factory=dict)
 
     @property
+    def head_name(self) -> str:
+        """The name of the head that answers the task."""
+        return self.name
+
+    @property
     def num_outputs(self) -> int:
-        """The width K of the task's head."""
+        """The width K of the head that answers the task; labels are its outputs."""
         return self.spec.num_outputs
 
     @property

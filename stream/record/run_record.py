@@ -132,6 +132,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
         status: ``partial`` until the last row and the figures are written.
         matrix: scores [T, T]; row i is after learning task i.
         cells: the evidence of each score.
+        scenario: what was known when texts were served, one of `stream.config.run.SCENARIOS`.
         baseline: scores of the untrained learner, where they were wanted.
         losses: of every step, by task.
         fingerprints: of what serves each learned task.
@@ -145,6 +146,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     stream: str
     backbone: str
     source: str
+    scenario: str = "known"
     order: list[str]
     titles: list[str]
     metric_names: list[str]

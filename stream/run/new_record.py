@@ -49,6 +49,7 @@ def new_record(
         stream=config.stream_name,
         backbone=config.backbone.name,
         source=config.data.source,
+        scenario=config.scenario,
         order=names,
         titles=[task.spec.title for task in tasks],
         metric_names=[task.spec.metric for task in tasks],

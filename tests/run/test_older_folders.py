@@ -8,6 +8,7 @@ compute the same bits as the one that wrote the folders; elsewhere tests that ne
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,16 @@ def test_they_are_records_without_what_came_later(older: Path) -> None:
     assert record.overrides is None
     assert record.learner == LEARNERS[older.name]
     assert record.score_matrix.rows_done() == {"complete": 3, "stopped": 1}[older.name]
-    assert json.loads(record.encode()) == {**read_values(older), "overrides": None}
+    assert _of(json.loads(record.encode()), read_values(older)) == read_values(older)
+
+
+def _of(now: Any, older: Any) -> Any:
+    """Return JSON values without the keys that older ones do not have."""
+    if isinstance(now, dict) and isinstance(older, dict):
+        return {key: _of(now[key], value) for key, value in older.items()}
+    if isinstance(now, list) and isinstance(older, list):
+        return [_of(*pair) for pair in zip(now, older, strict=True)]
+    return now
 
 
 def test_verify_agrees(older: Path, now: dict[str, Path]) -> None:
