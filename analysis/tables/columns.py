@@ -55,6 +55,7 @@ REFERENCE_HEADERS = dict(
     zip(
         REFERENCE_METRICS,
         (
+            "normal-\nized %",
             "gap to\njoint %",
             "gap to\nindependent %",
             "intran-\nsigence %",
