@@ -144,11 +144,3 @@ class Limits(Settings):
     per_class: int | None = setting(None, at_least(1))
     eval_per_class: int | None = setting(None, at_least(1))
     seed: int | None = setting(None, SEED)
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError for a seed without a sample."""
-        super().__post_init__()
-        require(
-            self.seed is None or self.train is not None or self.per_class is not None,
-            f"limits.seed={self.seed} has no effect without limits.train or limits.per_class",
-        )
