@@ -67,8 +67,8 @@ def _classes(name: str, labels: Sequence[str], cut: CutSpec) -> dict[str, list[s
     small = [key for key, part in found.items() if len(part) < FEWEST]
     require(
         not small,
-        f"task {name!r} has {len(labels)} classes, and cut gives {', '.join(small)} fewer than "
-        f"{FEWEST}; a task needs at least {FEWEST}",
+        f"task {name!r}: of its {len(labels)} classes, cut leaves one to part {', '.join(small)}; a "
+        f"task needs at least {FEWEST}",
     )
     return found
 

@@ -180,7 +180,7 @@ def test_cut_by_number_puts_each_class_into_one_part(labels: int, size: int, see
     spec = spec_of(labels)
     cut = CutSpec(classes=size, seed=seed)
     if labels % size == 1:
-        with pytest.raises(UserError, match=r"fewer than 2"):
+        with pytest.raises(UserError, match=r"cut leaves one to part"):
             parts_of("set", spec, cut)
         return
     parts = parts_of("set", spec, cut)
@@ -212,13 +212,13 @@ def test_a_random_cut_is_another_for_another_seed() -> None:
         ({"parts": {"a": [0, -1]}}, "class -1; valid"),
         ({"parts": {"a": [True, 1]}}, "names True, no label"),
         ({"parts": {"a": [0, 1], "b": [2, 1]}}, "two places: label 1"),
-        ({"parts": {"a": [0]}}, "cut gives a fewer than 2"),
+        ({"parts": {"a": [0]}}, "6 classes, cut leaves one to part a"),
         ({"parts": {"a": "label 0"}}, "must be lists of classes"),
         ({"parts": [[0, 1]]}, "must be lists of classes"),
         ({"parts": {}}, "must be lists of classes"),
         ({"parts": {"a": [0, 1]}, "classes": 2}, "give one of them"),
         ({"parts": {"a": [0, 1]}, "seed": 2}, "cut.seed=2 has no effect without cut.classes"),
-        ({"classes": 5}, "6 classes, and cut gives 2 fewer than 2"),
+        ({"classes": 5}, "6 classes, cut leaves one to part 2"),
         ({"classes": 1}, "cut.classes must be at least 2"),
     ],
 )
