@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import SPLITS
+from stream.data.layout import layout_of
 from stream.data.loading import load_task
 from stream.data.prepare.leakage import Leak, handle_leaks
 from stream.data.prepare.samples import subsample
@@ -58,7 +59,7 @@ def _encode(config: RunConfig, name: str, loaded: LoadedTask, encoder: TextEncod
         limit = config.limits.train if split == "train" else config.limits.eval
         rows = subsample(loaded.rows[split], limit, num_labels)
         hashes[split] = rows.digest()
-        splits[split] = encoder.encode(rows, hashes[split])
+        splits[split] = encoder.encode(rows, hashes[split], layout_of(spec))
     return Task(name, spec, splits, hashes, loaded.accounts)
 
 
