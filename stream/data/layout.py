@@ -1,10 +1,10 @@
 """How the text fields of a row become the one or two segments that the encoder reads.
 
 A tokenizer marks at most two texts: ``[CLS] A [SEP] B [SEP]``, with token types 0 and 1 where the
-encoder has them (RoBERTa has none and marks the border alone). So the fields of a row are joined to
-one or two segments, which the tokenizer reads as it reads any text or pair: the tokens of a row
-that is not cut are those of the joined text. The rule is the task's `segments`; without it, the last
-field is the second segment, and the fields before it are the first, apart by a blank.
+encoder has them (RoBERTa has none, and marks the border alone). So the fields of a row are joined
+to one or two segments, which the tokenizer reads as it reads any text or pair: the tokens of a row
+that is not cut are those of the joined texts. The rule is the task's `segments`; without it, the
+last field is the second segment, and the fields before it are the first, apart by a blank.
 
 Of a row that is too long, each field loses tokens at its end, the longest field first. For that,
 each token is traced to its field by the characters that it stands for. The words of the segments

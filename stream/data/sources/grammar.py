@@ -172,7 +172,7 @@ def _classes(num_units: int, num_labels: int | None, rng: np.random.Generator) -
     return tuple(np.concatenate(blocks).tolist()[:num_units])
 
 
-def _draw_row(  # noqa: PLR0913, PLR0917 - what a row depends on
+def _draw_row(
     plan: Plan, kind: str, split: str, index: int, rng: np.random.Generator, between: int
 ) -> Row:
     """Draw until the hash of the texts belongs to the split, so that no two splits share a text."""
