@@ -87,7 +87,7 @@ def _add_inspect(look: argparse.ArgumentParser) -> None:
     """Add the arguments of ``inspect``; each part of a dialect has an option of its name."""
     look.add_argument("files", nargs="+", type=Path, metavar="FILE")
     look.add_argument("--name", help="the task's name (default: the file's)")
-    look.add_argument("--text", action="append", default=[], help="a text column (twice for pairs)")
+    look.add_argument("--text", action="append", default=[], help="a text column (once for each)")
     look.add_argument("--label", help="the label column")
     look.add_argument("--target", choices=TARGETS, help="whether labels are classes or scores")
     for field in fields(DialectSpec):

@@ -85,7 +85,7 @@ class DialectSpec(Settings):
 
 @dataclass
 class SourceColumns(Settings):
-    """What a source's columns mean.
+    r"""What a source's columns mean.
 
     Attributes:
         numbers_are_indices: whether a number that ``values`` does not map is an index into the
@@ -97,8 +97,8 @@ class SourceColumns(Settings):
         start: in a span task, the column with the first character of each answer.
         values: source value -> label name, where they differ (``*`` as above).
         exclude: label values whose rows are dropped on purpose, such as "not sure".
-        unescape: whether a backslash and ``n`` in a text stand for a line break, and ``\\r\\n``,
-            ``\\"`` and ``\\u00e9`` for what they are in a program; so Yelp's and Yahoo's files.
+        unescape: whether a backslash and ``n`` in a text stand for a line break, and ``\r\n``,
+            ``\"`` and ``\u00e9`` for what they are in a program; so Yelp's and Yahoo's files.
         drop: which rows may be dropped instead of causing an error (`DROPPABLE`).
         group: when splits are made, rows with the same value in this column stay in one split.
         rows: the expected number of rows in each part of the source.

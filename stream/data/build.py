@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import SPLITS
+from stream.data.layout import layout_of
 from stream.data.loading import load_tasks
 from stream.data.prepare.leakage import Leak, handle_leaks
 from stream.data.prepare.samples import num_short, subsample
@@ -84,7 +85,7 @@ def _encode(config: RunConfig, name: str, loaded: LoadedTask, encoder: TextEncod
         of_others = limits.eval, num_labels, limits.eval_per_class
         rows = subsample(loaded.rows[split], *(of_train if split == "train" else of_others))
         hashes[split] = rows.digest()
-        splits[split] = encoder.encode(rows, hashes[split])
+        splits[split] = encoder.encode(rows, hashes[split], layout_of(spec))
     return Task(name, spec, splits, hashes, loaded.accounts)
 
 

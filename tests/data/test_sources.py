@@ -54,8 +54,8 @@ def test_generated_rows_have_the_shape_of_the_task(
         train = loaded.rows["train"]
         assert train.digest() == again.rows["train"].digest()
         assert all(len(texts) == len(spec.files.text) for texts in train.texts)
-        if spec.labels is not None:
-            assert set(train.labels) == set(range(len(spec.labels)))
+        if spec.labels is not None:  # the first rows are of different classes
+            assert len(set(train.labels)) == min(len(spec.labels), 40)
     other = load_task(GeneratedData(seed=1, train=40), "sst2", all_specs["sst2"], tmp_path)
     first = load_task(data, "sst2", all_specs["sst2"], tmp_path)
     assert other.rows["train"].texts != first.rows["train"].texts
@@ -104,7 +104,16 @@ def test_every_real_task_loads_without_a_drop(
     assert leaks["stsb", "mrpc", "validation"] == 48
     assert leaks["mrpc", "stsb", "test"] == 119
     assert leaks["mrpc", "stsb", "validation"] == 110
-    assert {(a, b) for a, b, _ in leaks} == {("stsb", "mrpc"), ("mrpc", "stsb")}
+    of_pairs = {(a, b) for a, b, _ in leaks if "clinc150" not in {a, b}}
+    assert of_pairs == {("stsb", "mrpc"), ("mrpc", "stsb")}
+    # ../shared/data/STREAMS.md: short texts such as "good day" and "I broke my card".
+    with_clinc = {pair: n for pair, n in leaks.items() if pair[:2] not in of_pairs}
+    assert with_clinc == {
+        ("sst2", "clinc150", "validation"): 1,
+        ("sst2", "clinc150", "test"): 1,
+        ("clinc150", "banking77", "test"): 2,
+        ("banking77", "clinc150", "validation"): 1,
+    }
     train = loaded["stsb"].accounts["train"]
     assert train.read == train.kept + train.dropped["leak"] == published["stsb"]["rows"]["train"]
 

@@ -107,9 +107,7 @@ def _account_ragged(
     account.drop("ragged", [row.line for row in source.ragged])
 
 
-def _field(
-    table: pa.Table, names: Sequence[str], columns: SourceColumns, where: str
-) -> list[str]:
+def _field(table: pa.Table, names: Sequence[str], columns: SourceColumns, where: str) -> list[str]:
     """Return a text field as strings: one column, or several joined by a blank where not empty."""
     texts = [_texts(table.column(name), name, where) for name in names]
     if columns.unescape:
