@@ -1,7 +1,7 @@
 """``task-stream predict RUN --task sst2 < texts``: answers from any learned task of a run.
 
-One text per line, the two texts of a pair separated by a tab; one answer per line, of blank lines
-too.
+One text per line, the texts of a pair (or of a row of more texts) separated by tabs; one answer per
+line, of blank lines too.
 """
 
 import argparse
@@ -80,9 +80,9 @@ def lines_of(text: str) -> list[str]:
 
 
 def _text(line: str, num_texts: int) -> Text:
-    """Return the row of one line: a tab separates two texts, a blank line holds empty ones."""
+    """Return the row of one line: a tab separates texts, a blank line holds empty ones."""
     if not line.strip():
-        return "" if num_texts == 1 else ("", "")
+        return "" if num_texts == 1 else ("",) * num_texts
     texts = line.split("\t")
     return line if len(texts) == 1 else tuple(texts)
 

@@ -24,7 +24,7 @@ class Rows:
     """One split as text.
 
     Attributes:
-        texts: one or two texts per row.
+        texts: the text fields of each row, as many in every row.
         labels: class indices (int64 [N]), scores (float64 [N]), or the answers of each row
             (object [N]: tuples of an answer's text and its first character in the second text).
     """
@@ -88,8 +88,8 @@ class Split:
     Attributes:
         token_ids: int32 [total number of tokens], special tokens included.
         offsets: int64 [N + 1]; example i is ``token_ids[offsets[i]:offsets[i + 1]]``.
-        first_lengths: int32 [N]; the number of tokens before the second text of a pair if the
-            encoder tells the two texts apart by token type, otherwise the example's length.
+        first_lengths: int32 [N]; the number of tokens before the second of two segments if the
+            encoder tells the two apart by token type, otherwise the example's length.
         labels: class indices (int64 [N]), scores (float32 [N]), or spans (int64 [N, 4]): the first
             and last token of the answer, the context's first token and the one after its last.
         truncated: how many examples were cut to the maximum length.

@@ -5,12 +5,14 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stream.data.layout import Layout
 from stream.data.spans.tokens import span_arrays, span_split
 from stream.data.task import Rows, Split
 from stream.data.truncation import Truncated
@@ -24,7 +26,7 @@ FORMAT = 1  # part of the cache key; raise it when the files of the cache change
 class TextEncoder:
     """The tokenizer of a backbone, with a cache on disk.
 
-    A pair that is too long loses tokens at the end of the longer text first; in a span task only
+    A row that is too long loses tokens at the end of its longest text first; in a span task only
     the context is cut. What the tokenizer's own files say about padding, truncation and the
     longest input has no effect: ``max_length`` is what counts.
 
@@ -63,29 +65,37 @@ class TextEncoder:
         self._cache = cache / "encoded"
         self.encoded = 0
 
-    def encode(self, rows: Rows, rows_hash: str) -> Split:
+    def encode(self, rows: Rows, rows_hash: str, layout: Layout | None = None) -> Split:
         """Return one split encoded, from the cache if it is there; rows keep their order.
 
-        The cache key is (hash of the rows, hash of the tokenizer, maximum length). Files are
-        written to a temporary folder that is then renamed, so several runs can do this at once.
-        The arrays are memory maps.
+        The cache key is (hash of the rows, hash of the tokenizer, maximum length, layout if there
+        is one: with None each text of a row is a segment as it is). Files are written to a
+        temporary folder that is then renamed, so several runs can do this at once. The arrays are
+        memory maps.
         """
-        folder = self._cache / hashlib.sha256(f"{rows_hash} {self._key}".encode()).hexdigest()
+        key = " ".join([rows_hash, self._key, *([layout.key] if layout else [])])
+        folder = self._cache / hashlib.sha256(key.encode()).hexdigest()
         if not (folder / "facts.json").is_file():
-            self._write(folder, rows)
+            self._write(folder, rows, layout)
         arrays = {path.stem: np.load(path, mmap_mode="r") for path in folder.glob("*.npy")}
         facts = json.loads((folder / "facts.json").read_text())
         return _split(rows, arrays, facts["truncated"])
 
-    def encode_now(self, texts: Sequence[tuple[str, ...]], *, spans: bool = False) -> Split:
+    def encode_now(
+        self,
+        texts: Sequence[tuple[str, ...]],
+        layout: Layout | None = None,
+        *,
+        spans: bool = False,
+    ) -> Split:
         """Encode texts that have no labels, without the cache; labels are 0, answers are empty."""
         labels = np.fromiter([()] * len(texts), object) if spans else np.zeros(len(texts), np.int64)
         rows = Rows(tuple(texts), labels)
-        return _split(rows, *self._encode(rows))
+        return _split(rows, *self._encode(rows, layout))
 
-    def _write(self, folder: Path, rows: Rows) -> None:
+    def _write(self, folder: Path, rows: Rows, layout: Layout | None) -> None:
         """Encode one split and write it to the cache, completely or not at all."""
-        arrays, truncated = self._encode(rows)
+        arrays, truncated = self._encode(rows, layout)
         self._cache.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=self._cache))
         for name, array in arrays.items():
@@ -98,35 +108,54 @@ class TextEncoder:
                 raise
             shutil.rmtree(temporary)  # another run wrote the same files first
 
-    def _encode(self, rows: Rows) -> tuple[dict[str, np.ndarray], int]:
+    def _encode(self, rows: Rows, layout: Layout | None) -> tuple[dict[str, np.ndarray], int]:
         """Return the arrays of the token cache by name, and how many rows were cut."""
         has_spans = rows.labels.dtype == object
         chunks, truncated = list[dict[str, np.ndarray]](), 0
         for part in _chunks(rows.texts):
-            batch = self._encode_batch(rows.texts[part], only_second=has_spans)
+            texts = rows.texts[part]
+            segments = [layout.segments(row) for row in texts] if layout else texts
+            whole = self._tokenizer.encode_batch([r[0] if len(r) == 1 else r for r in segments])
+            batch = self._cut(texts, whole, layout, only_second=has_spans)
             spans = span_arrays(batch, rows.labels[part]) if has_spans else {}
-            chunks.append(_token_arrays(batch, single=len(rows.texts[0]) == 1) | spans)
+            chunks.append(_token_arrays(batch, single=len(segments[0]) == 1) | spans)
             truncated += sum(row.is_cut for row in batch)
         self.encoded += len(rows)
         arrays = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
         offsets = np.concatenate([[0], np.cumsum(arrays.pop("lengths"))]).astype(np.int64)
         return {**arrays, "offsets": offsets}, truncated
 
-    def _encode_batch(
-        self, texts: Sequence[tuple[str, ...]], *, only_second: bool
+    def _cut(
+        self,
+        texts: Sequence[tuple[str, ...]],
+        whole: Sequence[Any],
+        layout: Layout | None,
+        *,
+        only_second: bool,
     ) -> list[Truncated]:
-        """Encode some rows with the tokenizer.
+        """Cut rows that the tokenizer encoded.
 
         Raises:
-            UserError: a question leaves no room for its context.
+            UserError: a question leaves no room for its context, or a segment's words for texts.
         """
-        whole = self._tokenizer.encode_batch([row[0] if len(row) == 1 else row for row in texts])
-        batch = [Truncated(row, self._max_length, only_second=only_second) for row in whole]
+        length = self._max_length
+        batch = [
+            Truncated(
+                encoding,
+                length,
+                only_second=only_second,
+                owners=partial(layout.owners, row) if layout else None,
+            )
+            for row, encoding in zip(texts, whole, strict=True)
+        ]
         crowded = [row[0] for row, cut in zip(texts, batch, strict=True) if not cut.has_room]
+        what = "a question leaves no room for its context"
+        if not only_second:
+            what = "the words of a task's segments leave no room for its texts"
         require(
             not crowded,
-            f"a question leaves no room for its context in {self._max_length} tokens; raise "
-            f"backbone.max_length. The longest: {max(crowded, key=len, default='')[:200]!r}",
+            f"{what} in {length} tokens; raise backbone.max_length. The longest: "
+            f"{max(crowded, key=len, default='')[:200]!r}",
         )
         return batch
 

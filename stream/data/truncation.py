@@ -5,6 +5,7 @@ combination of the pieces of both texts. So rows are encoded whole, and what sta
 """
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -14,41 +15,58 @@ class Truncated:
     """The tokenizer's encoding of a text or pair, cut to at most ``max_length`` tokens.
 
     Special tokens stay, and texts lose tokens at their end. What stays is what the strategies
-    ``longest_first`` and ``only_second`` of the tokenizers library keep.
+    ``longest_first`` and ``only_second`` of the tokenizers library keep; where several fields are
+    joined to a text, each of them counts as a text, and what is of no field stays.
 
     Attributes:
         is_cut: whether tokens are missing.
-        has_room: whether something of the second text is left, where only that one is cut.
+        has_room: whether something of what is cut is left.
     """
 
-    def __init__(self, encoding: Any, max_length: int, *, only_second: bool = False):
+    def __init__(
+        self,
+        encoding: Any,
+        max_length: int,
+        *,
+        only_second: bool = False,
+        owners: Callable[[Any], list[int | None]] | None = None,
+    ):
         """Choose the tokens that stay.
 
         Args:
             encoding: the fast tokenizer's encoding, not truncated.
             max_length: the largest number of tokens, special tokens included.
             only_second: whether the first text of a pair stays whole.
+            owners: returns the field of each token of an encoding, None where the token stays; by
+                default the texts are the fields. Only called for what is cut.
         """
         self._encoding = encoding
         self.is_cut = len(encoding) > max_length
         self.has_room = True
         if self.is_cut:
-            self._choose(max_length, only_second=only_second)
+            of_field = owners(encoding) if owners else encoding.sequence_ids
+            self._choose(of_field, max_length, only_second=only_second)
 
-    def _choose(self, max_length: int, *, only_second: bool) -> None:
+    def _choose(
+        self, of_field: Sequence[int | None], max_length: int, *, only_second: bool
+    ) -> None:
         """Find the places of the tokens that stay."""
-        of_text: list[int | None] = self._encoding.sequence_ids
-        counts = Counter(of_text)
-        first, second, room = counts[0], counts[1], max_length - counts[None]
-        left = (first, room - first) if only_second else longest_first(first, second, room)
-        self.has_room = left[1] > 0 or not only_second
-        seen = [0, 0]
+        counts = Counter(of_field)
+        room = max_length - counts[None]
+        if only_second:
+            left = {0: counts[0], 1: room - counts[0]}
+            self.has_room = left[1] > 0
+        else:
+            fields = sorted(field for field in counts if field is not None)
+            lengths = [counts[field] for field in fields]
+            left = dict(zip(fields, longest_first(lengths, room), strict=True))
+            self.has_room = room > 0
         self._places = list[int]()
-        for place, text in enumerate(of_text):
-            if text is None or seen[text] < left[text]:
+        for place, field in enumerate(of_field):
+            if field is None or left[field] > 0:
                 self._places.append(place)
-            if text is not None:
-                seen[text] += 1
+            if field is not None:
+                left[field] -= 1
 
     @property
     def ids(self) -> list[int]:
@@ -75,19 +93,22 @@ class Truncated:
         return [values[place] for place in self._places] if self.is_cut else values
 
 
-def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
-    """Return how many tokens two texts keep if the longer one loses tokens first.
+def longest_first(lengths: Sequence[int], room: int) -> list[int]:
+    """Return how many tokens each text keeps if the longest one always loses the next token.
 
-    >>> longest_first(3, 20, 12), longest_first(20, 20, 13), longest_first(20, 0, 13)
-    ((3, 9), (6, 7), (13, 0))
+    Of equally long ones, the one that was shorter loses it, else the earlier one.
+
+    >>> longest_first([3, 20], 12), longest_first([20, 20], 13), longest_first([2, 30, 9], 16)
+    ([3, 9], [6, 7], [2, 7, 7])
 
     Args:
-        first: tokens of the first text.
-        second: tokens of the second text.
+        lengths: tokens of each text.
         room: how many tokens may stay.
     """
-    shorter, longer = sorted((first, second))
-    if first + second > room:
-        shorter = min(shorter, room // 2)
-        longer = room - shorter
-    return (longer, shorter) if first > second else (shorter, longer)
+    kept = list(lengths)
+    left = room
+    shortest_first = sorted(range(len(kept)), key=lambda at: kept[at])
+    for done, at in enumerate(shortest_first):
+        kept[at] = min(kept[at], max(left, 0) // (len(kept) - done))
+        left -= kept[at]
+    return kept

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
+from stream.config.task import MOST_SEGMENTS, TaskSpec
+from stream.data.layout import layout_of
 from stream.data.task import Task
 from stream.errors import UserError, require, unknown
 from stream.evaluation.evaluate import logits_of
@@ -69,22 +71,25 @@ class Service:
         return self._logits(self._encoded(task, texts))
 
     def num_texts(self, task: str) -> int:
-        """Return how many texts a row of a task has: 1, or 2 of a pair or a question.
+        """Return how many texts a row of a task has, such as 2 of a pair or a question.
 
         Raises:
             UserError: a task that was not learned.
         """
         if task not in self.tasks:
             raise unknown("learned task", task, self.tasks)
-        return 1 if self.tasks[task].spec.kind == "single" else 2
+        return self.tasks[task].spec.num_fields
 
     def _encoded(self, task: str, texts: Sequence[Text]) -> Task:
         """Return a task with the texts as its rows."""
         wanted = self.num_texts(task)
         require(not isinstance(texts, str), "texts must be a list of texts, got one text")
         require(len(texts) > 0, f"no text to predict {task!r} for")
-        rows = [_row(task, number, text, wanted) for number, text in enumerate(texts, 1)]
-        split = self._run.text_encoder.encode_now(rows, spans=self.tasks[task].is_span)
+        spec = self.tasks[task].spec
+        what = _wanted(spec)
+        rows = [_row(task, number, text, wanted, what) for number, text in enumerate(texts, 1)]
+        encoder = self._run.text_encoder
+        split = encoder.encode_now(rows, layout_of(spec), spans=self.tasks[task].is_span)
         return replace(self.tasks[task], splits={SPLIT: split})
 
     def _logits(self, served: Task) -> np.ndarray:
@@ -112,7 +117,16 @@ class Service:
         return answers
 
 
-def _row(task: str, number: int, given: Text, wanted: int) -> tuple[str, ...]:
+def _wanted(spec: TaskSpec) -> str:
+    """Return in words what a row of a task is."""
+    number = spec.num_fields
+    if number <= MOST_SEGMENTS:
+        return ("1 text", "2 texts, apart by a tab (from Python, a tuple of both)")[number - 1]
+    names = ", ".join(spec.field_names)
+    return f"{number} texts, apart by tabs (from Python, a tuple of them): {names}"
+
+
+def _row(task: str, number: int, given: Text, wanted: int, what: str) -> tuple[str, ...]:
     """Return the texts of one row.
 
     Args:
@@ -120,12 +134,12 @@ def _row(task: str, number: int, given: Text, wanted: int) -> tuple[str, ...]:
         number: the row's number, from 1, for messages.
         given: its text or texts.
         wanted: how many texts a row has.
+        what: the same in words.
 
     Raises:
         UserError: another number of texts, or something that is no text.
     """
     row = tuple(given) if isinstance(given, list | tuple) else (given,)
-    what = "1 text" if wanted == 1 else "2 texts, apart by a tab (from Python, a tuple of both)"
     require(
         len(row) == wanted and all(isinstance(text, str) for text in row),
         f"text {number}: a row of task {task!r} is {what}; got {str(given)[:60]!r}",

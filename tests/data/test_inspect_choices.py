@@ -135,8 +135,14 @@ CHOSEN = [
     ("id,premise,conclusion,stance", "<i>,<t>,<u>,<for|against>", "premise + conclusion",
      "stance 2"),
     ("source,target,label", "<t>,<u>,<ok|bad>", "source + target", "label 2"),
-    ("premise,choice1,choice2,question,label", "<t>,<s>,<s>,<cause|effect>,<0|1>", "premise",
+    # more texts
+    ("premise,choice1,choice2,question,idx,label", "<t>,<s>,<s>,<cause|effect>,<i>,<0|1>",
+     "premise + choice1 + choice2 + question", "label 2"),
+    ("label,sentence2,sentence1,word", "<True|False>,<t>,<u>,<bank|door>",
+     "word + sentence1 + sentence2", "label 2"),
+    ("answer,question,paragraph,label", "<s>,<t>,<u>,<0|1>", "paragraph + question + answer",
      "label 2"),
+    ("word,sentence,label", "<bank|door>,<t>,<a|b>", "sentence", "label 2"),
     # numbers
     ("review_id,user_id,stars,useful,funny,text,date",
      "<uuid>,<uuid>,<1|2|3>,<0|1|2>,<0|1>,<t>,<date>", "text", "stars 3"),
@@ -194,7 +200,8 @@ def test_what_is_chosen(tmp_path: Path, header: str, pattern: str, texts: str, l
     found = inspect_file(written(tmp_path, header, pattern), "mine", Wanted())
     column, _, what = label.rpartition(" ")
     assert (" + ".join(found.text.names), found.label.names) == (texts, [column])
-    assert found.spec.kind == ("pair" if "+" in texts else "single")
+    kinds = {1: "single", 2: "pair"}
+    assert found.spec.kind == kinds.get(len(texts.split(" + ")), "multi")
     scores = found.spec.score_range
     assert what == ("{:g}..{:g}".format(*scores) if scores else str(len(found.spec.labels or ())))
     loaded = load_task(FilesData(root="."), "mine", found.spec, tmp_path)

@@ -69,6 +69,13 @@ PAIR_ROLES = tuple(
         ("text sentence original", "paraphrase"),
     )
 )
+_PASSAGES = ("passage", "paragraph", "context", "document", "article", "story")
+_QUESTIONS, _ANSWERS = ("question", "query"), ("answer", "option", "choice", "candidate")
+SEVERAL_ROLES = (  # of three or more texts that are read together: the names of each, in words
+    (("word", "lemma", "term"), ("sentence 1", "context 1"), ("sentence 2", "context 2")),
+    (("premise", "context"), ("choice 1",), ("choice 2",), _QUESTIONS),
+    (_PASSAGES, _QUESTIONS, _ANSWERS),
+)
 FILLERS = _words("text sentence string title")  # in "question_text"
 COUNTERPARTS = (
     *(("1", "2"), ("0", "1"), ("a", "b"), ("x", "y"), ("one", "two"), ("first", "second")),
@@ -181,6 +188,20 @@ def are_pair(first: str, second: str, names: Iterable[str] = ()) -> bool:
         return False
     is_pair = differences[0] in COUNTERPARTS
     return is_pair and not _has_third(two, differences[0][1], names)
+
+
+def several_texts(names: Iterable[str]) -> list[str]:
+    """Return three or more names of texts that are read together, in reading order, or none.
+
+    >>> several_texts(["label", "sentence2", "word", "sentence1"]), several_texts(["text", "word"])
+    (['word', 'sentence1', 'sentence2'], [])
+    """
+    by_words = {" ".join(words_of(name)): name for name in names}
+    for roles in SEVERAL_ROLES:
+        found = [next((w for w in known if w in by_words), None) for known in roles]
+        if None not in found:
+            return [by_words[words] for words in found if words]
+    return []
 
 
 def _role(words: list[str]) -> str:

@@ -20,6 +20,7 @@ from stream.data.table import SourceTable
 from stream.data.task import LoadedTask
 from stream.errors import require
 
+KIND_OF = {1: "single", 2: "pair"}  # by the number of texts
 LABEL_PATTERNS = {"???": "[?][?][?]*"}  # a column's name that OmegaConf takes for a missing value
 
 
@@ -49,7 +50,7 @@ class Inspection:
         sources: the rows of each split, or of ``all``.
         left_out: of each split that is not used, why.
         columns: all columns.
-        text: the text column, or both of a pair.
+        text: the text columns, in reading order.
         label: the label column.
         target: what the label means.
         yaml: the YAML of the task.
@@ -203,9 +204,6 @@ def _without_labels(
 def _choose(columns: Sequence[Column], wanted: Wanted, path: Path) -> tuple[Choice, Choice]:
     """Return the text and the label: what the user named, or the most likely columns."""
     asked = named(columns, [*wanted.text, *([wanted.label] if wanted.label else [])], path)
-    require(
-        len(wanted.text) <= 2, f"a task has one text or two, got --text {len(wanted.text)} times"
-    )
     left = [column for column in columns if column not in asked]
     label = Choice(asked[-1:], "as asked") if wanted.label else choose_label(left, path)
     if wanted.text:
@@ -243,7 +241,7 @@ def _spec(
     )
     return TaskSpec(
         title=name,
-        kind="single" if len(text.columns) == 1 else "pair",
+        kind=KIND_OF.get(len(text.columns), "multi"),
         labels=labels,
         score_range=target.score_range,
         metric="accuracy" if labels is not None else "spearman",

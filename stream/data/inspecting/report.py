@@ -37,7 +37,7 @@ def report(found: Inspection) -> Iterator[str]:
     yield f"labels: {found.target.why}"
     yield from _label_lines(found)
     if found.text.next or found.label.next:
-        yield "to choose other columns: --text NAME (twice for a pair), --label NAME"
+        yield "to choose other columns: --text NAME (once for each text), --label NAME"
     yield _kept_line(found)
     yield from (f"warning: {line}" for line in _warnings(found))
 
@@ -75,7 +75,9 @@ def _start(column: Column) -> str:
 def _choice_line(option: str, choice: Choice) -> str:
     """Return which columns were chosen, why, and which would be the next."""
     other = f" (next: {shown(choice.next)})" if choice.next else ""
-    return f"{option}: {' and '.join(map(shown, choice.columns))}, {choice.why}{other}"
+    *before, last = map(shown, choice.columns)
+    names = f"{', '.join(before)} and {last}" if before else last
+    return f"{option}: {names}, {choice.why}{other}"
 
 
 def _pair_hint(text: Choice) -> Iterator[str]:

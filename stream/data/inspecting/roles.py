@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
-from stream.data.inspecting.column_names import NO_NAME, are_pair, label_rank, text_rank
+from stream.data.inspecting.column_names import (
+    NO_NAME,
+    are_pair,
+    label_rank,
+    several_texts,
+    text_rank,
+)
 from stream.data.inspecting.columns import Column
 from stream.data.inspecting.reasons import is_worth_saying, why_no_label, why_no_text, why_several
 from stream.data.inspecting.several import several_columns
@@ -112,7 +118,7 @@ def _label_preference(column: Column) -> tuple[float, bool, int, bool]:
 
 
 def choose_text(columns: Sequence[Column], path: Path) -> Choice:
-    """Return the most likely text among ``columns``, or both texts of a pair, and the runner-up.
+    """Return the most likely text among ``columns``, or all that are read together; the runner-up.
 
     Raises:
         UserError: no column looks like one.
@@ -124,6 +130,12 @@ def choose_text(columns: Sequence[Column], path: Path) -> Choice:
         raise UserError(
             "; ".join([f"{path}: no column looks like text", *reasons, "name one with --text"])
         )
+    by_name = {column.name: column for column in columns if column.is_string}
+    together = tuple(by_name[name] for name in several_texts(by_name))
+    if together:
+        others = [column for column in texts if column not in together]
+        why = f"{len(together)} texts by their names"
+        return Choice(together, why, others[0] if others else None)
     pair = min(_pairs(texts, columns), key=_pair_preference, default=None)
     if pair and min(map(_text_preference, pair))[:2] <= _text_preference(texts[0])[:2]:
         others = [column for column in texts if column not in pair]

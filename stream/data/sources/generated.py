@@ -27,7 +27,7 @@ def read_split(data: GeneratedData, name: str, spec: TaskSpec, split: str) -> Ro
     )
     rows = generate(
         name,
-        kind=spec.kind,
+        kind="single" if spec.num_fields == 1 else "pair",
         num_labels=None if spec.labels is None else len(spec.labels),
         score_range=None
         if spec.score_range is None
@@ -37,5 +37,6 @@ def read_split(data: GeneratedData, name: str, spec: TaskSpec, split: str) -> Ro
         split=split,
         rows=getattr(data, split),
         seed=data.seed,
+        between=max(spec.num_fields - 2, 0),
     )
     return Rows(rows.texts, np.array(rows.labels, np.int64 if spec.labels else np.float64))

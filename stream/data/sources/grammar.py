@@ -84,6 +84,7 @@ def generate(  # noqa: PLR0913 - a task's specification, all by name
     split: str,
     rows: int,
     seed: int,
+    between: int = 0,
 ) -> GeneratedRows:
     """Generate the first ``rows`` rows of one split of the task called ``name``.
 
@@ -101,6 +102,7 @@ def generate(  # noqa: PLR0913 - a task's specification, all by name
         split: "train", "validation" or "test"; no text occurs in two of them.
         rows: the number of rows; every class occurs if it is at least ``num_labels``.
         seed: another seed gives other texts and other groups of fields.
+        between: how many texts that say nothing of the label stand between the two of a pair.
 
     Raises:
         UserError: a value is not one of the valid ones, or there are too many classes.
@@ -111,7 +113,7 @@ def generate(  # noqa: PLR0913 - a task's specification, all by name
     plan = _plan(name, kind, num_labels, score_range or (0.0, 1.0), words, pool, seed)
     source = name if kind == "pair" and split != "train" else pool or name
     names = (seed, "rows", source, split)
-    drawn = [_draw_row(plan, kind, split, i, _rng(*names, i)) for i in range(rows)]
+    drawn = [_draw_row(plan, kind, split, i, _rng(*names, i), between) for i in range(rows)]
     return GeneratedRows(tuple(texts for texts, _ in drawn), tuple(label for _, label in drawn))
 
 
@@ -170,11 +172,16 @@ def _classes(num_units: int, num_labels: int | None, rng: np.random.Generator) -
     return tuple(np.concatenate(blocks).tolist()[:num_units])
 
 
-def _draw_row(plan: Plan, kind: str, split: str, index: int, rng: np.random.Generator) -> Row:
+def _draw_row(
+    plan: Plan, kind: str, split: str, index: int, rng: np.random.Generator, between: int
+) -> Row:
     """Draw until the hash of the texts belongs to the split, so that no two splits share a text."""
     draw = _draw_pair if kind == "pair" else _draw_single
     while True:
         texts, label = draw(plan, index, rng)
+        if between:
+            others = [_draw_clause(plan, index, rng).write() for _ in range(between)]
+            texts = (texts[0], *others, *texts[1:])
         if SPLITS[_hash("\n".join(texts).casefold()) % len(SPLITS)] == split:
             return texts, label
 
