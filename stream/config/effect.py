@@ -96,6 +96,11 @@ TABLE = (
         "with backbone={backbone}: nothing of it is read from the hub",
     ),
     Effect(("order", "order_seed", "evaluation.unseen"), _several, "with one task"),
+    Effect(
+        ("shared_head.*",),
+        lambda config: config.scenario == "shared_head",
+        "without scenario=shared_head: each task has a head of its own",
+    ),
     Effect(("data.root",), _rooted, "on these tasks: the folders of their files are absolute"),
     Effect(("task.*.files.*", "task.*.original.*"), _from("files"), "with data={data}"),
     Effect(("task.*.hub.*",), _from("hub"), "with data={data}"),
