@@ -195,9 +195,8 @@ def _task(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
 def _about_task(task: choices.Choice[TaskSpec]) -> Iterator[tuple[str, str]]:
     """Yield what is to be said of a task, by name."""
     spec = task.content
-    texts = {"single": "one text", "pair": "two texts", "span": "a question and a context"}
     yield "source", spec.source
-    yield "texts", texts[spec.kind]
+    yield "texts", _texts(spec)
     yield (
         "labels",
         f"{listing.labels_text(spec)}{': ' if spec.labels else ''}" + ", ".join(spec.labels or ()),
@@ -210,10 +209,19 @@ def _about_task(task: choices.Choice[TaskSpec]) -> Iterator[tuple[str, str]]:
     yield "file", _near(task.file)
 
 
+def _texts(spec: TaskSpec) -> str:
+    """Return which texts a row has, and how the encoder reads them where the task says it."""
+    known = {"single": "one text", "pair": "two texts", "span": "a question and a context"}
+    texts = known.get(spec.kind) or f"{spec.num_fields} texts: {', '.join(spec.field_names)}"
+    read = " and ".join(map(repr, spec.segments))
+    return f"{texts}; read as {read}" if read else texts
+
+
 def _columns(source: SourceColumns, where: str) -> str:
     """Return where the texts and labels of a source are."""
     parts = ", ".join(getattr(source, "splits", {}).values())
-    columns = f"text in {', '.join(source.text)}; label in {source.label}"
+    texts = ", ".join(" + ".join(joined) for joined in source.text_columns)
+    columns = f"text in {texts}; label in {source.label}"
     return "; ".join(part for part in (where, parts, columns) if part)
 
 

@@ -15,12 +15,15 @@ class StreamConfig(Settings):
     Attributes:
         name: the name of the stream.
         tasks: the names of its tasks, in order.
+        shared_labels: groups of tasks whose labels mean the same, name by name, such as the stars
+            of two sets of reviews; where one head serves all tasks, such tasks share its outputs.
     """
 
     GROUP: ClassVar[str] = "stream"
 
     name: str = "custom"
     tasks: list[str] = field(default_factory=list)
+    shared_labels: list[list[str]] = field(default_factory=list)
 
 
 @dataclass
