@@ -99,7 +99,7 @@ TABLE = (
     Effect(
         ("shared_head.*",),
         lambda config: config.scenario == "shared_head",
-        "without scenario=shared_head: each task has a head of its own",
+        "with scenario={scenario}: each task has a head of its own",
     ),
     Effect(("data.root",), _rooted, "on these tasks: the folders of their files are absolute"),
     Effect(("task.*.files.*", "task.*.original.*"), _from("files"), "with data={data}"),
@@ -140,6 +140,7 @@ def _without_effect(config: RunConfig, name: str) -> str | None:
         "learner": config.learner.name,
         "backbone": config.backbone.name,
         "data": config.data.source,
+        "scenario": config.scenario,
     }
     for row in TABLE:
         matches = any(fnmatchcase(name, pattern) for pattern in row.settings)

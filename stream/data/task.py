@@ -182,6 +182,11 @@ class Task:
         """Whether labels are spans of tokens (extractive question answering)."""
         return self.spec.target == "span"
 
+    def own_labels(self, name: str) -> np.ndarray:
+        """Return the labels of a split; of a shared head as the task's own class indices."""
+        labels = self.split(name).labels
+        return labels if self.shared is None else self.shared.to_own(labels)
+
     def split(self, name: str) -> Split:
         """Return a split by name.
 

@@ -22,6 +22,7 @@ from stream.metrics.scores import (
     lower_triangle_score,
     retained_score,
 )
+from stream.metrics.seen_classes import average_seen_class_accuracy, seen_class_accuracy
 from stream.metrics.transfer import (
     backward_transfer,
     backward_transfer_diaz,
@@ -70,6 +71,8 @@ def summarize(
     correct: Correct | None = None,
     flops: Flops | None = None,
     storage: Storage | None = None,
+    *,
+    one_head: bool = False,
 ) -> dict[str, float | None]:
     """Return every metric that one run can have, by name.
 
@@ -85,6 +88,7 @@ def summarize(
         correct: the correctness of each example, T x T of bool [examples] or None.
         flops: the floating-point operations of each task.
         storage: the bytes that are stored after each task.
+        one_head: whether one head answers for the classes of all tasks.
 
     Raises:
         ValueError: arguments do not fit each other, or are impossible (sizes below 0).
@@ -100,6 +104,9 @@ def summarize(
     values["nfr"], values["nfi"] = _value(mean_negative_flips, correct, k) or (None, None)
     steps = _value(mean_negative_flips, correct, k, "previous") or (None, None)
     values["nfr_step"], values["nfi_step"] = steps
+    seen = correct if one_head else None
+    values["seen_class_accuracy"] = _value(seen_class_accuracy, seen, k)
+    values["average_seen_class_accuracy"] = _value(average_seen_class_accuracy, seen, k)
     values["ms"] = None if storage is None else model_size_efficiency(storage.model)
     values["sss"] = (
         None if storage is None else samples_storage_efficiency(storage.buffer, storage.data)

@@ -40,6 +40,7 @@ class Derivation:
                 buffer=[row.buffer_bytes for row in rows],
                 data=self._data_bytes,
             ),
+            one_head=record.scenario == "shared_head",
         )
         for name, value in found.items():
             if value is not None and not math.isfinite(value):

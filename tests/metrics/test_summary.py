@@ -24,6 +24,7 @@ NAMES = {
     *METRICS,
     *("fwt", "min_acc", "wc_acc", "wf_10", "wp_10", "lca_10"),
     *("nfr", "nfi", "nfr_step", "nfi_step", "ms", "sss", "ce"),
+    *("seen_class_accuracy", "average_seen_class_accuracy"),
 }
 
 
@@ -39,6 +40,7 @@ def whole_run() -> dict:
         "correct": [[wrong if i == 3 and j == 0 else right for j in range(4)] for i in range(4)],
         "flops": Flops(train=[30] * 4, one_pass=[10] * 4, epochs=[3] * 4),
         "storage": Storage(model=[100, 110, 120, 130], buffer=[0, 5, 10, 15], data=150),
+        "one_head": True,
     }
 
 
@@ -68,6 +70,8 @@ def test_a_run_with_all_there_is() -> None:
     assert found["nfi"] == 1.0
     assert found["nfr_step"] == pytest.approx(0.5 / 6)
     assert found["nfi_step"] == 1.0
+    assert found["seen_class_accuracy"] == 7 / 8
+    assert found["average_seen_class_accuracy"] == (3 + 7 / 8) / 4
     assert found["ms"] == pytest.approx(np.mean([100 / m for m in (100, 110, 120, 130)]))
     assert found["sss"] == pytest.approx(1 - 7.5 / 150)
     assert found["ce"] == 1.0
