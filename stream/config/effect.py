@@ -72,6 +72,11 @@ def _from(*sources: str) -> Callable[[RunConfig], bool]:
     return lambda config: config.data.source in sources
 
 
+def _sampled(config: RunConfig) -> bool:
+    """Whether training rows are sampled."""
+    return config.limits.train is not None or config.limits.per_class is not None
+
+
 NO_STEPS = "with learner={learner}, which makes no training steps"
 TABLE = (
     Effect(("training.*", "probe.*", "checkpoint.every", "count_flops"), _steps, NO_STEPS),
@@ -97,10 +102,11 @@ TABLE = (
     ),
     Effect(("order", "order_seed", "evaluation.unseen"), _several, "with one task"),
     Effect(
-        ("shared_head.*",),
+        ("shared_head.*", "stream.shared_labels"),
         lambda config: config.scenario == "shared_head",
         "with scenario={scenario}: each task has a head of its own",
     ),
+    Effect(("limits.seed",), _sampled, "with limits.train=null limits.per_class=null"),
     Effect(("data.root",), _rooted, "on these tasks: the folders of their files are absolute"),
     Effect(("task.*.files.*", "task.*.original.*"), _from("files"), "with data={data}"),
     Effect(("task.*.hub.*",), _from("hub"), "with data={data}"),

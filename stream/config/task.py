@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from omegaconf import MISSING
 
+from stream.config.cut import CutSpec, PartSpec
 from stream.config.setting import Settings, at_least, setting
 from stream.errors import choose, require
 from stream.formatting import count
@@ -227,6 +228,8 @@ class TaskSpec(Settings):
             folder of ``files`` does not exist.
         hub: the task for ``data=hub``.
         generated: the task for ``data=generated``.
+        cut: how the set is cut into several tasks by class.
+        part: which set the task is a part of; the program fills it in where a set is cut.
     """
 
     GROUP: ClassVar[str] = "task"
@@ -244,6 +247,8 @@ class TaskSpec(Settings):
     original: FilesSource = field(default_factory=FilesSource)
     hub: HubSource = field(default_factory=HubSource)
     generated: GeneratedText = field(default_factory=GeneratedText)
+    cut: CutSpec = field(default_factory=CutSpec)
+    part: PartSpec = field(default_factory=PartSpec)
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError if the specification contradicts itself."""

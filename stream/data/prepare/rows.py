@@ -259,13 +259,23 @@ def _check_unknown(
 def _count_duplicates(rows: Rows, outcome: np.ndarray, account: Account, *, drop: bool) -> None:
     """Count texts that occur twice in a split, with the same label or with another one."""
     kept = np.flatnonzero(outcome == KEEP)
-    _, first, group = np.unique(rows.keys[kept], return_index=True, return_inverse=True)
-    is_later = first[group] != np.arange(len(kept))
-    is_same = rows.labels[kept] == rows.labels[kept][first[group]]
-    account.repeated = int((is_later & is_same).sum())
-    account.contradicting = int((is_later & ~is_same).sum())
+    same, other = repeats(rows.keys[kept], rows.labels[kept])
+    account.repeated, account.contradicting = int(same.sum()), int(other.sum())
     if drop:
-        outcome[kept[is_later & is_same]] = DUPLICATE
+        outcome[kept[same]] = DUPLICATE
+
+
+def repeats(keys: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows have the text of an earlier one, bool [N]: with its label, with another.
+
+    Args:
+        keys: the `text_key` of each row, uint64 [N].
+        labels: the label of each row, [N].
+    """
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    is_later = first[group] != np.arange(len(keys))
+    is_same = labels == labels[first[group]]
+    return is_later & is_same, is_later & ~is_same
 
 
 assert set(REASONS.values()) | {"ragged"} >= set(DROPPABLE)
