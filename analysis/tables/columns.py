@@ -46,6 +46,14 @@ SCORES = (
     Column("bwt", "BWT\n%", metric("bwt")),
     Column("forgetting", "forget-\nting %", metric("forgetting")),
 )
+OF_SEEN_CLASSES = (
+    Column("seen_class_accuracy", "all classes\nseen %", metric("seen_class_accuracy")),
+    Column(
+        "average_seen_class_accuracy",
+        "its mean over\nthe stream %",
+        metric("average_seen_class_accuracy"),
+    ),
+)
 COSTS = (
     Column("trained_fraction", "trained\n%/task", trained_fraction, _percent_2),
     Column("total_multiple", f"total\n{TIMES} base", total_multiple, show_multiple),
@@ -67,12 +75,15 @@ REFERENCE_HEADERS = dict(
 )
 
 
+OF_SOME_RUNS = {*REFERENCE_HEADERS, *(column.name for column in OF_SEEN_CLASSES)}
+
+
 def all_columns(references: References) -> list[Column]:
     """Every column that there can be, in order."""
     against = [
         Column(name, header, references.reader(name)) for name, header in REFERENCE_HEADERS.items()
     ]
-    return [*SCORES, *COSTS, *against]
+    return [*SCORES, *OF_SEEN_CLASSES, *COSTS, *against]
 
 
 def columns_of(runs: Sequence[RecordedRun], references: References) -> list[Column]:
@@ -80,6 +91,6 @@ def columns_of(runs: Sequence[RecordedRun], references: References) -> list[Colu
     return [
         column
         for column in all_columns(references)
-        if column.name not in REFERENCE_HEADERS
+        if column.name not in OF_SOME_RUNS
         or any(column.read(run.record) is not None for run in runs)
     ]

@@ -22,7 +22,9 @@ def add_commands(commands: Any) -> None:
     """Add ``predict`` to the command line."""
     command = commands.add_parser("predict", description=__doc__)
     command.add_argument("run", type=Path, metavar="RUN", help="a run folder, or an exported task")
-    command.add_argument("--task", required=True, help="a task that the run has learned")
+    command.add_argument(
+        "--task", help="a task that the run has learned; with scenario=shared_head none is needed"
+    )
     command.add_argument("--json", action="store_true", help="print JSON, probabilities included")
     command.add_argument("--device", default="auto", help="cpu, cuda or auto")
     command.add_argument("--encoder", type=Path, help="the folder of an exported task's encoder")
@@ -33,7 +35,7 @@ def add_commands(commands: Any) -> None:
 def _predict(given: argparse.Namespace) -> None:
     """Read texts from standard input, print one answer per line."""
     service = Service(given.run, given.device, given.encoder)
-    num_texts = service.num_texts(given.task)
+    num_texts = service.num_texts(service.read_as(given.task))
     if sys.stdin.isatty():
         print("type one text a line, then Ctrl-D", file=sys.stderr)
     lines = lines_of(decoded(sys.stdin.buffer.read(), given.encoding))
@@ -97,12 +99,18 @@ def _as_json(answer: Prediction) -> str:
     """Return one line of JSON."""
     if answer.score is not None:
         return json.dumps({"score": answer.score})
-    return json.dumps({"label": answer.label, "probabilities": answer.probabilities})
+    of = {"tasks": answer.tasks} if answer.tasks else {}
+    return json.dumps({"label": answer.label, **of, "probabilities": answer.probabilities})
 
 
 def as_text(answer: Prediction) -> str:
-    """Return the label or the score; letters that would move a terminal's cursor are escaped."""
+    """Return the label or the score; letters that would move a terminal's cursor are escaped.
+
+    Of a head that all tasks share also, behind a tab, the tasks that have the class.
+    """
     if answer.score is not None:
         return f"{answer.score:.3f}"
     label = str(answer.label)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in label)
+    safe = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in label)
+    tasks = f"\t{', '.join(answer.tasks)}" if answer.tasks else ""
+    return "".join(safe) + tasks

@@ -102,7 +102,7 @@ TABLE = (
     ),
     Effect(("order", "order_seed", "evaluation.unseen"), _several, "with one task"),
     Effect(
-        ("stream.shared_labels",),
+        ("shared_head.*", "stream.shared_labels"),
         lambda config: config.scenario == "shared_head",
         "with scenario={scenario}: each task has a head of its own",
     ),

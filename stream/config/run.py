@@ -22,6 +22,7 @@ from stream.config.setting import (
     at_least,
     setting,
 )
+from stream.config.shared_head import SharedHeadConfig
 from stream.config.task import TaskSpec
 from stream.errors import NeededError, choose, require, unknown
 
@@ -146,6 +147,7 @@ class RunConfig(Settings):
         scenario: what is known when a text is served: its task (``known``), nothing, so that a
             router infers the task (``inferred``), or nothing, and one head answers for the classes
             of all tasks met so far (``shared_head``).
+        shared_head: how the one head of ``scenario=shared_head`` learns.
         order: the order of the tasks: ``given``, ``reversed``, ``by_size`` (fewest training
             examples first), ``random``, or one of the stream's own, such as ``published_1``.
         order_seed: the seed of a random order; null is 0.
@@ -175,6 +177,7 @@ class RunConfig(Settings):
     stream: StreamConfig = field(default_factory=StreamConfig)
     task: dict[str, TaskSpec] = field(default_factory=dict)
     scenario: str = setting("known", SCENARIOS)
+    shared_head: SharedHeadConfig = field(default_factory=SharedHeadConfig)
     order: str = "given"
     order_seed: int | None = setting(None, SEED, needs={"order": "random"})
     leaks: str = setting("drop", LEAKS)

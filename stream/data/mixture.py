@@ -18,12 +18,12 @@ from stream.data.task import Task
 
 @dataclass(frozen=True)
 class Mixture(TokenBatch):
-    """Examples of tasks with classes or scores; only the head of its own task sees each example.
+    """Examples of tasks with classes or scores; each is seen by the head of its task alone.
 
     Attributes:
-        labels: three tensors [B]: the position of each example's task (int64); the column of its
-            class, or of the one output of a regression task (int64); its score (float32; NaN for
-            an example with a class).
+        labels: three tensors [B]: the position of the head of each example (int64); the column of
+            its class, or of the one output of a regression task (int64); its score (float32; NaN
+            for an example with a class).
     """
 
 
@@ -86,9 +86,14 @@ class Rehearsal(Batch):
         return self.with_blocks(block.to(device) for block in self.blocks)
 
 
-def owners(tasks: Sequence[Task]) -> np.ndarray:
-    """Return the position of the task that each column belongs to, int64 [number of columns]."""
-    return np.repeat(np.arange(len(tasks)), [task.num_outputs for task in tasks])
+def heads_of(tasks: Sequence[Task]) -> dict[str, int]:
+    """Return the heads of tasks by name with the outputs of each, in the order of the tasks."""
+    return {task.head_name: task.num_outputs for task in tasks}
+
+
+def owners(widths: Sequence[int]) -> np.ndarray:
+    """Return which of heads with these outputs each column belongs to, int64 [columns]."""
+    return np.repeat(np.arange(len(widths)), widths)
 
 
 def _select_parts(batch: Batch, indices: Sequence[int]) -> Batch:
@@ -111,11 +116,12 @@ def _select_parts(batch: Batch, indices: Sequence[int]) -> Batch:
 
 def _mixture(batch: Batch, tasks: Sequence[Task]) -> Mixture:
     """Return a batch as a mixture; ``tasks`` are those that its parts may belong to."""
-    positions = {task.name: position for position, task in enumerate(tasks)}
-    first_columns = np.cumsum([0, *(task.num_outputs for task in tasks)])
+    heads = heads_of(tasks)
+    positions = {name: position for position, name in enumerate(heads)}
+    first_columns = np.cumsum([0, *heads.values()])
     own, columns, scores = [], [], []
     for part, labels in zip(batch.parts, batch.labels, strict=True):
-        position, count = positions[part.task.name], len(labels)
+        position, count = positions[part.task.head_name], len(labels)
         no_score = torch.full((count,), math.nan)
         own.append(torch.full((count,), position))
         column = torch.zeros(count, dtype=torch.int64) if part.task.is_regression else labels

@@ -13,10 +13,14 @@ from functools import cached_property
 import numpy as np
 
 from stream.config.task import TaskSpec
+from stream.data.shared_classes import SharedClasses
 from stream.data.spans.answers import Answers
 from stream.data.table import Account
 from stream.data.text_key import text_key
 from stream.errors import unknown
+
+SHARED_HEAD = "shared_head"
+"""The name of the head that all tasks share, where they do."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,9 @@ class Split:
         offsets: int64 [N + 1]; example i is ``token_ids[offsets[i]:offsets[i + 1]]``.
         first_lengths: int32 [N]; the number of tokens before the second of two segments if the
             encoder tells the two apart by token type, otherwise the example's length.
-        labels: class indices (int64 [N]), scores (float32 [N]), or spans (int64 [N, 4]): the first
-            and last token of the answer, the context's first token and the one after its last.
+        labels: class indices (int64 [N]; of a task with a shared head, places among its classes),
+            scores (float32 [N]), or spans (int64 [N, 4]): the first and last token of the answer,
+            the context's first token and the one after its last.
         truncated: how many examples were cut to the maximum length.
         answers: what predicted spans are compared with; None for classes and scores.
     """
@@ -146,6 +151,8 @@ class Task:
         splits: the encoded splits by name.
         hashes: the SHA-256 of the rows of each split.
         accounts: what became of the rows of the source, for each split.
+        shared: where its classes stand among those of the head that all tasks share; None for a
+            head of its own.
     """
 
     name: str
@@ -153,16 +160,17 @@ class Task:
     splits: Mapping[str, Split]
     hashes: Mapping[str, str]
     accounts: Mapping[str, Account] = field(default_factory=dict)
+    shared: SharedClasses | None = None
 
     @property
     def head_name(self) -> str:
         """The name of the head that answers the task."""
-        return self.name
+        return self.name if self.shared is None else SHARED_HEAD
 
     @property
     def num_outputs(self) -> int:
         """The width K of the head that answers the task; labels are its outputs."""
-        return self.spec.num_outputs
+        return self.spec.num_outputs if self.shared is None else len(self.shared.names)
 
     @property
     def is_regression(self) -> bool:
@@ -173,6 +181,11 @@ class Task:
     def is_span(self) -> bool:
         """Whether labels are spans of tokens (extractive question answering)."""
         return self.spec.target == "span"
+
+    def own_labels(self, name: str) -> np.ndarray:
+        """Return the labels of a split; of a shared head as the task's own class indices."""
+        labels = self.split(name).labels
+        return labels if self.shared is None else self.shared.to_own(labels)
 
     def split(self, name: str) -> Split:
         """Return a split by name.

@@ -16,7 +16,7 @@ from stream.data.batches import Batch, evaluation_batches
 from stream.data.spans.answers import Answers
 from stream.data.task import Task
 from stream.errors import TrainingDivergedError
-from stream.evaluation.task_metrics import more_scores, score
+from stream.evaluation.task_metrics import Score, more_scores, score
 from stream.learners.base import Learner
 from stream.models.heads import joined
 from stream.record.matrix import Cell
@@ -80,13 +80,33 @@ def digest(logits: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(logits, dtype="<f4").tobytes()).hexdigest()
 
 
+def seen_by(
+    task: Task, logits: np.ndarray, targets: np.ndarray | Answers
+) -> tuple[np.ndarray, np.ndarray | Answers]:
+    """Return logits and targets as the task's own metric reads them.
+
+    Those of a shared head become the task's own classes and, as one class more, the best of all
+    others (`SharedClasses.own_view`): so accuracy counts another task's class as wrong, F1 is that
+    of the task's own second class, and Matthews' correlation has one class more.
+    """
+    if task.shared is None or isinstance(targets, Answers):
+        return logits, targets
+    return task.shared.own_view(logits), task.shared.to_own(targets)
+
+
+def task_score(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -> Score:
+    """Return the task's own metric of its logits."""
+    return score(task.spec.metric, *seen_by(task, logits, targets))
+
+
 def correctness(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -> str | None:
     """Return which examples are right as base64 of packed bits; None for regression.
 
-    A span is right if it matches exactly.
+    A span is right if it matches exactly; a class of a shared head, if no other that was met wins.
     """
     if task.is_regression:
         return None
+    logits, targets = seen_by(task, logits, targets)
     if isinstance(targets, Answers):
         right = targets.judged(logits, "exact_match") == 1
     else:
@@ -107,10 +127,10 @@ def evaluate(
     (logits,) = logits_of(learner, [task], split, batch_tokens, device)
     require_finite(task, logits)
     targets = task.split(split).targets
-    value, undefined = score(task.spec.metric, logits, targets)
+    value, undefined = task_score(task, logits, targets)
     seconds = time.perf_counter() - started
     correct = correctness(task, logits, targets)
-    more = more_scores(task.spec, logits, targets)
+    more = more_scores(task.spec, *seen_by(task, logits, targets))
     return Cell(value, digest(logits), "measured", seconds, undefined, correct, more)
 
 

@@ -17,8 +17,7 @@ import torch
 from stream.config.run import EvaluationConfig
 from stream.data.batches import Batch
 from stream.data.task import Task
-from stream.evaluation.evaluate import outputs_of, require_finite
-from stream.evaluation.task_metrics import score
+from stream.evaluation.evaluate import outputs_of, require_finite, task_score
 from stream.learners.base import Learner
 from stream.record.run_record import LinearProbeRecord
 
@@ -66,7 +65,7 @@ def probe_score(
 
     head = _fitted(features("train"), task)
     logits = head(features(settings.split))
-    return score(task.spec.metric, logits, task.split(settings.split).targets).value
+    return task_score(task, logits, task.split(settings.split).targets).value
 
 
 def _read(learner: Learner) -> Callable[[Batch], list[torch.Tensor]]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from stream.data.majority import majority_logits
 from stream.data.task import Task
-from stream.evaluation.task_metrics import score
+from stream.evaluation.evaluate import task_score
 
 
 def majority_scores(tasks: Sequence[Task], split: str) -> list[float | None]:
@@ -25,4 +25,4 @@ def _score(task: Task, split: str) -> float:
     """Return the score of the majority answer on one task."""
     targets = task.split(split).targets
     logits = np.tile(majority_logits(task).astype(np.float32), (len(targets), 1))
-    return score(task.spec.metric, logits, targets).value
+    return task_score(task, logits, targets).value

@@ -13,8 +13,7 @@ import torch
 
 from stream.config.run import EvaluationConfig, ProbeConfig
 from stream.data.task import Task
-from stream.evaluation.evaluate import logits_of, require_finite
-from stream.evaluation.task_metrics import score
+from stream.evaluation.evaluate import logits_of, require_finite, task_score
 from stream.learners.base import Learner
 from stream.metrics import ProbePoint
 from stream.record.run_record import ProbeRecord
@@ -61,7 +60,7 @@ class Probe:
             found = logits_of(learner, group, split, self.evaluation.batch_tokens, device)
             for task, logits in zip(group, found, strict=True):
                 require_finite(task, logits)
-                scores.append(score(task.spec.metric, logits, task.split(split).targets).value)
+                scores.append(task_score(task, logits, task.split(split).targets).value)
         self.record.add(ProbePoint(index, step, scores), time.perf_counter() - started)
         return sum(len(task.split(split)) for task in tasks)
 

@@ -3,7 +3,8 @@
 With g the gradient of the new batch and r that of a batch drawn from the stored examples of all
 earlier tasks, g <- g - (g.r / r.r) r where g.r < 0: a step that would raise the loss of stored
 examples is turned aside. ``budget`` examples per task are stored. No deviation is known: both
-gradients are those of what all tasks share; each head learns from its own task alone.
+gradients are those of what all tasks share; each head learns from its own task alone. A head that
+all tasks share (``scenario=shared_head``) is part of both gradients, as in the paper.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,8 +38,8 @@ class Agem(Replaying):
     )
 
     def trains_head(self, name: str, task: Task) -> bool:
-        """Return true for the task's own head."""
-        return name == task.name
+        """Return true for the head of the task alone."""
+        return name == task.head_name
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with stored examples behind it."""

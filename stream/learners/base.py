@@ -13,6 +13,9 @@ A parameter of the encoder that `trains` names is one of three:
   learn or serve the task;
 - else all tasks share it.
 
+With ``scenario=shared_head`` one head answers all tasks, and a text is served without knowing its
+task: the head is shared too, and whatever serves the task learned last serves every text.
+
 Tensors that are no parameters are kept by putting them into one of three dictionaries:
 ``task_tensors[task]`` (they serve that task), ``shared_tensors`` (learning the next task needs
 them), ``fit_tensors`` (only going on within a task needs them; empty before `begin_task`).
@@ -20,7 +23,7 @@ them), ``fit_tensors`` (only going on within a task needs them; empty before `be
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -28,7 +31,7 @@ import torch
 from stream.config.run import TrainingConfig
 from stream.config.setting import POSITIVE, Settings, setting
 from stream.data.batches import Batch, collate, training_rows
-from stream.data.task import Task
+from stream.data.task import SHARED_HEAD, Task
 from stream.errors import require
 from stream.learners._shared.replay_buffer import ReplayBuffer
 from stream.learners.tags import Tags
@@ -110,8 +113,8 @@ class Learner(Settings):
         return name not in self.model.encoder.pretrained
 
     def trains_head(self, name: str, task: Task) -> bool:
-        """Return whether learning ``task`` changes the head of the task called ``name``."""
-        return name == task.name
+        """Return whether learning ``task`` changes the head called ``name``."""
+        return name == task.head_name
 
     def sources(self, task: str) -> Sources:
         """Return the tasks whose modules serve ``task``, itself last.
@@ -164,6 +167,9 @@ class Learner(Settings):
             self.tags.learns_spans or not spans,
             f"learner {self.name} cannot learn where answers stand: {', '.join(spans)}",
         )
+        self.shares_head = any(task.shared is not None for task in tasks)
+        """Whether one head answers all tasks."""
+        require_sharing(self, wanted=self.shares_head)
         self.model, self.seed, self.pad_id = model, seed, pad_id
         self.learned: list[Task] = []
         self.active = ActiveTasks()
@@ -172,6 +178,7 @@ class Learner(Settings):
         self.shared_tensors: Tensors = {}
         self.fit_tensors: Tensors = {}
         self._stream = tuple(tasks)
+        self._newest: str | None = None  # the task that was started or loaded last
         encoder, names = model.encoder, [task.name for task in tasks]
         self.setup(encoder, names)
         encoder.to(model.device)
@@ -204,9 +211,17 @@ class Learner(Settings):
         return trained and not by_task and not self._is_owned(name)
 
     def shared_parameters(self) -> dict[str, torch.nn.Parameter]:
-        """Return what all tasks share and learning changes, by its name in the encoder."""
+        """Return what all tasks share and learning changes, by its name in the encoder.
+
+        A head that all share is among them by its name in the model: the published
+        class-incremental forms of EWC, SI and A-GEM treat the classifier as any other weight.
+        """
         named = self.model.encoder.named_parameters()
-        return {name: parameter for name, parameter in named if self.is_shared(name)}
+        found = {name: parameter for name, parameter in named if self.is_shared(name)}
+        if SHARED_HEAD in self.model.heads and self.shares_head:
+            head = self.model.head(SHARED_HEAD)
+            found |= {f"heads.{SHARED_HEAD}.{name}": p for name, p in head.named_parameters()}
+        return found
 
     @property
     def has_task_modules(self) -> bool:
@@ -228,6 +243,7 @@ class Learner(Settings):
     def start(self, task: Task) -> None:
         """Get ready to learn ``task``: its head, first values, what is trained; `begin_task`."""
         self.fit_tensors.clear()
+        self._newest = task.name
         if self.tags.uses_encoder:
             now = self.model.encoder.read_parameters()
             assert self.read_parameters.keys() == now.keys(), "modules are inserted in `setup`"
@@ -239,6 +255,8 @@ class Learner(Settings):
 
     def mark_trained(self, task: Task) -> None:
         """Let learning ``task`` change the heads and the modules by task that are its own."""
+        new = self._stream if self.tags.is_multitask else (task,)
+        self.model.learning = frozenset(each.name for each in new)
         for name, head in self.model.heads.items():
             head.requires_grad_(self.trains_head(name, task))
         for name, owner in self._task_of.items():
@@ -269,8 +287,7 @@ class Learner(Settings):
         if not self.tags.uses_encoder:
             yield
             return
-        self.model.add_head(task)
-        with self.active.holding(self.sources(task.name)):
+        with self.model.headed(task), self.active.holding(self._serving_sources(task.name)):
             if self.task_parameters.active == task.name:
                 yield
                 return
@@ -278,6 +295,14 @@ class Learner(Settings):
             first = self.initial_values(task.name) if values is None else values
             with self.task_parameters.holding(first):
                 yield
+
+    def _serving_sources(self, task: str) -> Sources:
+        """Return the tasks whose modules serve ``task``: with a shared head, those of the newest."""
+        return self.sources(self._newest if self.shares_head and self._newest else task)
+
+    def _head_of(self, task: str) -> str:
+        """Return the name of the head that answers the task called ``task``."""
+        return SHARED_HEAD if self.shares_head else task
 
     def trained_parameters(self) -> dict[str, torch.nn.Parameter]:
         """Return what the optimizer may change now, by name."""
@@ -303,7 +328,7 @@ class Learner(Settings):
         own = self.task_parameters.tensors(task)
         if own is None:
             raise KeyError(f"task {task!r} was not learned")
-        read = {*self.sources(task).names, None}
+        read = {*self._serving_sources(task).names, None}
         parameters = self.task_parameters
         state = {
             name: parameters.base(name, parameter)
@@ -311,7 +336,7 @@ class Learner(Settings):
             if self._task_of.get(name) in read
         } | own
         named = {f"encoder.{name}": tensor for name, tensor in state.items()}
-        return {**named, **self.model.head_state(task), **extra}
+        return {**named, **self.model.head_state(self._head_of(task)), **extra}
 
     def _extra(self, task: str) -> Tensors:
         """Return the task's ``task_tensors``; methods without the encoder have nothing else."""
@@ -326,7 +351,11 @@ class Learner(Settings):
             return dict(extra)
         own = {**self.task_modules(task), **(self.task_parameters.tensors(task) or {})}
         named = {f"encoder.{name}": tensor for name, tensor in own.items()}
-        return {**named, **self.model.head_state(task), **extra}
+        return {**named, **self._own_head(task), **extra}
+
+    def _own_head(self, task: str) -> Tensors:
+        """Return the tensors of the task's head, if that is the task's alone."""
+        return {} if self.shares_head else self.model.head_state(task)
 
     def task_modules(self, task: str) -> dict[str, torch.nn.Parameter]:
         """Return the parameters of the modules of ``task``; those of multi-task ones are shared."""
@@ -353,9 +382,10 @@ class Learner(Settings):
         """
         left = dict(tensors)
         if self.tags.uses_encoder:
-            self.model.add_head(task)
+            if not self.shares_head:
+                self.model.add_head(task)
             modules = {f"encoder.{name}": p for name, p in self.task_modules(task.name).items()}
-            whole = {**modules, **self.model.head_state(task.name)}
+            whole = {**modules, **self._own_head(task.name)}
             if missing := sorted(whole.keys() - left.keys()):
                 raise KeyError(f"{missing[0]} is missing")
             copy_named({name: left.pop(name) for name in whole}, whole)
@@ -366,6 +396,7 @@ class Learner(Settings):
             device = self.model.device if self.tags.uses_encoder else torch.device("cpu")
             self.task_tensors[task.name] = {name: t.to(device) for name, t in left.items()}
         self.learned.append(task)
+        self._newest = task.name
         if self.buffer is not None and not serve_only:
             self.buffer.add(task)
 
@@ -374,9 +405,8 @@ class Learner(Settings):
         kept = {f"{SHARED}{name}": tensor for name, tensor in self.shared_tensors.items()}
         if self.tags.parameter_isolation:
             return kept
-        model = {
-            f"encoder.{name}": parameter for name, parameter in self.shared_parameters().items()
-        }
+        named = self.model.encoder.named_parameters()
+        model = {f"encoder.{name}": p for name, p in named if self.is_shared(name)}
         learned = {task.name for task in self.learned}
         ahead = [name for name in self.model.heads if name not in learned]
         heads = {n: t for name in ahead for n, t in self.model.head_state(name).items()}
@@ -389,7 +419,10 @@ class Learner(Settings):
             KeyError, ValueError: a tensor that is not there, or has another shape.
         """
         for task in self._stream:
-            if f"heads.{task.name}.weight" in tensors:
+            rows = tensors.get(f"heads.{task.head_name}.weight")
+            if rows is not None and task.shared is not None:
+                self.model.meet(task.shared, len(rows))
+            elif rows is not None:
                 self.model.add_head(task)
         parameters = dict(self.model.named_parameters())
         copy_named(tensors, {n: parameters[n] for n in tensors if not n.startswith(SHARED)})
@@ -438,3 +471,20 @@ class Learner(Settings):
         first = self.task_parameters.first if self.tags.keeps_pretrained else {}
         pretrained = {f"first.{n}": t for n, t in first.items() if n in encoder.pretrained}
         return {**idle, **pretrained, **self.shared_tensors}
+
+
+def require_sharing(learner: Learner, *, wanted: bool) -> None:
+    """Let a learner share one head between tasks, or not; nothing is isolated where it does.
+
+    Raises:
+        UserError: it cannot.
+    """
+    vars(learner).pop("tags", None)  # of an earlier stream
+    if not wanted:
+        return
+    require(
+        learner.tags.shares_head,
+        f"learner {learner.name} cannot share one head: what serves a task is the task's alone; "
+        "scenario=inferred is for such learners",
+    )
+    vars(learner)["tags"] = replace(learner.tags, parameter_isolation=False)

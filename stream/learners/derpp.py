@@ -5,7 +5,8 @@ first held to the logits z' that were stored with it, the second to its labels. 
 task keeps a uniform sample of ``budget`` rows with the logits that the learner gave at the task's
 end, instead of a reservoir filled while training: with tasks of unlike sizes and several epochs a
 reservoir would hold the largest tasks and copies of rows. Heads are a task's own, so logits are
-compared over the task's own classes. Earlier heads go on learning from the buffer.
+compared over the task's own classes (with ``scenario=shared_head`` over those that were met when
+they were stored). Earlier heads go on learning from the buffer.
 """
 
 from collections.abc import Iterator, Sequence

@@ -6,7 +6,9 @@ example has a gradient of its own; squared means over batches would depend on th
 ``online``: one anchor and F <- decay F + F_new (Schwarz et al. 2018, arXiv 1805.06370, section
 3.2). Deviations: labels are the data's, not drawn from the model ("empirical Fisher"), of
 ``fisher_rows`` examples per task; a regression's likelihood is normal with variance 1. Heads belong
-to one task each and are outside the penalty.
+to one task each and are outside the penalty; a head that all tasks share is inside, as the whole
+network is in class-incremental comparisons (Mammoth's ewc_on, van de Ven's code). A class that a
+task brings has no importance before.
 """
 
 from dataclasses import dataclass, replace

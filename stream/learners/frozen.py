@@ -17,4 +17,5 @@ class Frozen(Learner):
         stores="head",
         parameter_isolation=True,
         is_reference=True,
+        class_incremental=True,
     )

@@ -52,7 +52,7 @@ class Joint(Learner):
 
     def trains_head(self, name: str, task: Task) -> bool:
         """Return true for the heads of all tasks that are learned together."""
-        return any(name == member.name for member in self._group(task))
+        return any(name == member.head_name for member in self._group(task))
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Keep what training starts from, where it starts anew."""

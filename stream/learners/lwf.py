@@ -4,14 +4,19 @@ L = L_new + strength sum_j L_old,j: for every earlier task j, its head's outputs
 inputs are held to those that the model gave before this task, by cross-entropy of softmaxes at
 temperature ``temperature``. No old row is read. Deviations: an earlier regression's outputs are
 held by half the squared error; no warm-up of the new head alone; old heads stay as they are
-instead of being trained along, so that the encoder alone answers for old outputs.
+instead of being trained along, so that the encoder alone answers for old outputs. With one head for
+all tasks (``scenario=shared_head``) it is trained along, as in the paper: the softmax over the
+classes met before the task is held, once, to that of the encoder and head as they were (LwF in
+class-incremental comparisons: van de Ven & Tolias 2019, arXiv 1904.07734).
 """
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from stream.config.setting import NOT_NEGATIVE, POSITIVE, setting
 from stream.data.batches import Batch
@@ -48,7 +53,28 @@ class Lwf(Sequential):
         self._teacher = copy.deepcopy(self.model.encoder).requires_grad_(requires_grad=False)
         self._teacher.eval().to(torch.bfloat16 if self.model.in_bf16 else torch.float32)
         named = dict(self._teacher.named_parameters())
+        if self.shares_head:
+            named |= self._keep_head(task)
         self.fit_tensors.update({name: named[name] for name in self.shared_parameters()})
+
+    def _keep_head(self, task: Task) -> dict[str, torch.Tensor]:
+        """Keep the shared head as it is now; return its tensors by their names in the model."""
+        head = self.model.head(task.head_name)
+        self._old_head = copy.deepcopy(head).eval().requires_grad_(requires_grad=False)
+        # Classes that the task brings have no output to hold.
+        self._met = max((old.shared.reach for old in self.learned if old.shared), default=0)
+        named = self._old_head.named_parameters()
+        return {f"heads.{task.head_name}.{name}": parameter for name, parameter in named}
+
+    def _pairs(self, now: States, before: States) -> Iterator[tuple[Task, Tensor, Tensor]]:
+        """Yield each earlier task with its outputs now and before; a shared head's once."""
+        if self.shares_head:
+            old = self.learned[-1]
+            outputs = self.model.answer(old, now), self._old_head(before.texts)
+            yield old, *(each[:, : self._met] for each in outputs)
+            return
+        for old in self.learned:
+            yield old, self.model.answer(old, now), self.model.answer(old, before)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss on the new task, and on what earlier heads say of its rows."""
@@ -59,8 +85,7 @@ class Lwf(Sequential):
         with torch.no_grad():
             texts, tokens = self._teacher.states(batch)
         before = States(texts.float(), tokens, batch.attention_mask)
-        for old in self.learned:
-            now, then = (self.model.answer(old, each) for each in (states, before))
+        for old, now, then in self._pairs(states, before):
             loss = loss + self.strength * batch.mean(
                 distillation_loss(old, now, then, self.temperature)
             )

@@ -45,7 +45,10 @@ class Pals(Joint):
     prefix: bool = setting(default=False, idle="with learner=pals: leave it out")
 
     tags: ClassVar[Tags] = replace(
-        Joint.tags, paper="Stickland & Murray 2019, arXiv 1902.02671", stores="attention, head"
+        Joint.tags,
+        paper="Stickland & Murray 2019, arXiv 1902.02671",
+        stores="attention, head",
+        class_incremental=False,  # a text passes through the attention of its task
     )
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Multi-task replay: each step mixes stored examples of earlier tasks into the new batch.
 
-Experience replay (Rolnick et al. 2019, arXiv 1811.11682) with one head per task; the loss is the
-mean over all examples of the step. Earlier tasks are drawn with probability proportional to
+Experience replay (Rolnick et al. 2019, arXiv 1811.11682) with one head per task, or one for all;
+the loss is the mean over all examples of the step. Earlier tasks are drawn with probability proportional to
 N_i ** alpha, N_i the training rows of task i: alpha 0 ``uniform``, 1 ``proportional``, 1/2
 ``sqrt``; ``annealed`` falls with the epoch e of E, alpha = 1 - 0.8 (e - 1) / (E - 1) (Stickland &
 Murray 2019, arXiv 1902.02671, section 3.2), here within each task of the stream.
@@ -16,7 +16,7 @@ import torch
 
 from stream.config.setting import setting
 from stream.data.batches import Batch
-from stream.data.mixture import Rehearsal, owners
+from stream.data.mixture import Rehearsal, heads_of, owners
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying
 from stream.learners.base import Tags
@@ -47,7 +47,9 @@ class Replay(Replaying):
 
     def begin_task(self, task: Task) -> None:
         """Note whose outputs stand where, once on the device."""
-        self._owners = torch.from_numpy(owners(self.learned)).to(self.model.device)
+        self._heads = [self.model.head(name) for name in heads_of(self.learned)]
+        columns = owners([head.outputs for head in self._heads])
+        self._owners = torch.from_numpy(columns).to(self.model.device)
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with examples of earlier tasks behind it."""
@@ -62,9 +64,8 @@ class Replay(Replaying):
         """
         loss = summed_loss(batch, self.model(batch))
         if isinstance(batch, Rehearsal) and batch.remembered is not None:
-            heads = [self.model.head(earlier.name) for earlier in self.learned]
             states = self.model.states(batch.remembered)
-            loss = loss + mixture_loss(heads, self._owners, states, batch.remembered)
+            loss = loss + mixture_loss(self._heads, self._owners, states, batch.remembered)
         if isinstance(batch, Rehearsal) and batch.spans is not None:
             loss = loss + summed_loss(batch.spans, self.model(batch.spans))
         return loss / batch.size

@@ -4,7 +4,8 @@ While a task is learned, w_i += -g_i dx_i sums what each weight's movement took 
 the gradient of the task's loss alone. After the task, Omega_i += w_i / (D_i^2 + xi), D_i the whole
 movement, and later tasks pay strength sum_i Omega_i (x_i - x*_i)^2 from the newest x*. Deviations:
 w below 0 counts as 0, since a negative Omega would reward moving away; g is taken before the
-gradients are clipped. Heads belong to one task each and are outside the penalty.
+gradients are clipped. Heads belong to one task each and are outside the penalty; a head that all
+tasks share is inside.
 """
 
 from dataclasses import dataclass, replace

@@ -19,6 +19,9 @@ class Tags:
         learns_spans: whether extractive question answering can be learned.
         sparse_differences: what a task owns is stored as differences at few places.
         keeps_pretrained: the pretrained values of what tasks own are stored for the next task.
+        class_incremental: whether one head can answer all tasks. None: where the encoder is run,
+            and learning a task changes what serves the others. True is for a method whose tasks
+            are isolated by their heads alone.
         cuda_graph_safe: whether a training step may be captured as a CUDA graph. None: `loss` is
             captured and checked (`stream.training.engine`), `after_backward` is not. True says
             that both read the same tensors of the same shapes throughout a task.
@@ -35,4 +38,12 @@ class Tags:
     learns_spans: bool = True
     sparse_differences: bool = False
     keeps_pretrained: bool = True
+    class_incremental: bool | None = None
     cuda_graph_safe: bool | None = None
+
+    @property
+    def shares_head(self) -> bool:
+        """Whether the method can learn one head for all tasks (``scenario=shared_head``)."""
+        if self.class_incremental is not None:
+            return self.class_incremental
+        return self.uses_encoder and not self.parameter_isolation

@@ -40,6 +40,7 @@ from stream.metrics.scores import (
     lower_triangle_score,
     retained_score,
 )
+from stream.metrics.seen_classes import average_seen_class_accuracy, seen_class_accuracy
 from stream.metrics.transfer import (
     backward_transfer,
     backward_transfer_diaz,
@@ -73,6 +74,7 @@ __all__ = [
     "Storage",
     "average_incremental_score",
     "average_score",
+    "average_seen_class_accuracy",
     "backward_transfer",
     "backward_transfer_diaz",
     "backward_transfer_improvement",
@@ -107,6 +109,7 @@ __all__ = [
     "rows_done",
     "samples_storage_efficiency",
     "score_curve",
+    "seen_class_accuracy",
     "summarize",
     "transfer_from_independent",
     "windowed_forgetting",

@@ -23,6 +23,7 @@ from stream.metrics.scores import (
     lower_triangle_score,
     retained_score,
 )
+from stream.metrics.seen_classes import average_seen_class_accuracy, seen_class_accuracy
 from stream.metrics.transfer import (
     backward_transfer,
     backward_transfer_diaz,
@@ -74,6 +75,7 @@ class Evidence(NamedTuple):
         flops: the floating-point operations of each task.
         storage: the bytes that are stored after each task.
         linear_probes: the scores of heads trained anew [T], right after each task and at the end.
+        one_head: whether one head answers for the classes of all tasks.
     """
 
     baseline: Sequence[float] | np.ndarray | None = None
@@ -82,6 +84,7 @@ class Evidence(NamedTuple):
     flops: Flops | None = None
     storage: Storage | None = None
     linear_probes: tuple[Sequence[float | None], Sequence[float | None]] | None = None
+    one_head: bool = False
 
 
 NOTHING = Evidence()
@@ -102,7 +105,7 @@ def summarize(matrix: np.ndarray, evidence: Evidence = NOTHING) -> dict[str, flo
     Raises:
         ValueError: arguments do not fit each other, or are impossible (sizes below 0).
     """
-    baseline, probe, correct, flops, storage, linear_probes = evidence
+    baseline, probe, correct, flops, storage, linear_probes, one_head = evidence
     k = rows_done(matrix)
     values = {name: _value(function, matrix) for name, function in METRICS.items()}
     values["fwt"] = _value(forward_transfer, matrix, baseline)
@@ -117,6 +120,9 @@ def summarize(matrix: np.ndarray, evidence: Evidence = NOTHING) -> dict[str, flo
     learned, final = linear_probes or (None, None)
     values["representation_forgetting"] = _value(representation_forgetting, learned, final)
     values["head_misalignment"] = _value(head_misalignment, matrix, final)
+    seen = correct if one_head else None
+    values["seen_class_accuracy"] = _value(seen_class_accuracy, seen, k)
+    values["average_seen_class_accuracy"] = _value(average_seen_class_accuracy, seen, k)
     values["ms"] = None if storage is None else model_size_efficiency(storage.model)
     values["sss"] = (
         None if storage is None else samples_storage_efficiency(storage.buffer, storage.data)

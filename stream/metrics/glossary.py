@@ -205,6 +205,18 @@ OF_RUNS: Mapping[str, Explained] = {
         DAVARI,
         "no evaluation.linear_probe",
     ),
+    "seen_class_accuracy": Explained(
+        "accuracy over all classes seen so far",
+        "#(right, rows of tasks 1..k after task k) / #(their rows)",
+        "Rebuffi et al. 2017, arXiv 1611.07725",
+        "not scenario=shared_head; no task",
+    ),
+    "average_seen_class_accuracy": Explained(
+        "mean of it over the stream (average incremental accuracy)",
+        "(1/k) Σ_i A_i, A_i = seen_class_accuracy after task i",
+        "Rebuffi et al. 2017, arXiv 1611.07725",
+        "as seen_class_accuracy",
+    ),
     "ms": Explained(
         "model size efficiency",
         "min(1, (1/k) Σ_i Mem(θ_1)/Mem(θ_i)), bytes",

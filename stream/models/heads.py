@@ -1,9 +1,9 @@
-"""The model that learners train: one encoder and a linear head a task.
+"""The model that learners train: one encoder and a linear head a task, or one for all tasks.
 
 B examples, L tokens, D width, K outputs of a task's head.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -13,7 +13,8 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stream.data.batches import Batch, TokenBatch
-from stream.data.task import Task
+from stream.data.shared_classes import SharedClasses
+from stream.data.task import SHARED_HEAD, Task
 from stream.models.bf16 import Bf16Encoder
 from stream.models.encoder import Encoder
 from stream.models.modules.by_task import ByTask
@@ -56,6 +57,36 @@ class Head(nn.Linear):
                 rows.copy_(other.state()[name])
 
 
+class SharedHead(Head):
+    """One linear map for the ``total`` classes of a stream, with a row for each that was met.
+
+    A class that is not met has no weights at all, so nothing can change them before; its logit is
+    so low that its probability is exactly 0 in float32.
+    """
+
+    def __init__(self, rows: torch.Tensor, total: int):
+        """Start with the first ``rows`` [M, D] of the classes met, whose biases are 0."""
+        met, width = rows.shape
+        super().__init__(width, met)
+        self.total = total
+        self.weight = nn.Parameter(rows)
+        self.bias = nn.Parameter(torch.zeros_like(rows[:, 0]))
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Map features [..., D] to the logits: [..., total] while learning, else [..., M]."""
+        logits = functional.linear(input, self.weight, self.bias)
+        if not self.training:
+            return logits
+        return functional.pad(logits, (0, self.total - self.outputs), value=self.NEVER)
+
+    def grown(self, rows: torch.Tensor) -> "SharedHead":
+        """Return a head with ``rows`` [more, D] behind its own, for classes that are met now."""
+        head = SharedHead(torch.cat([self.weight.detach(), rows]), self.total)
+        with torch.no_grad():
+            head.bias[: self.outputs] = self.bias
+        return head.train(self.training)
+
+
 class States(NamedTuple):
     """What heads read: float32 [B, D] behind a dropout, [B, L, D] a token, and the mask [B, L]."""
 
@@ -76,9 +107,20 @@ class TaskModel(nn.Module):
     """
 
     def __init__(
-        self, encoder: Encoder, seed: int, dropout: float = 0.1, *, precision: str = "float32"
+        self,
+        encoder: Encoder,
+        seed: int,
+        dropout: float = 0.1,
+        *,
+        precision: str = "float32",
+        mask: str = "none",
     ):
+        """Take the encoder; ``mask`` is that of `SharedHeadConfig`."""
         super().__init__()
+        self.learning: Set[str] = frozenset()
+        """The tasks whose rows are new: with a shared head, `mask` is for them alone."""
+        self._mask = mask
+        self._of_task: dict[str, torch.Tensor] = {}  # bool [K], where the mask is of the task
         self.in_bf16 = precision == "bf16"
         """Whether the encoder computes in bf16."""
         self._half: Bf16Encoder | None = None
@@ -100,16 +142,71 @@ class TaskModel(nn.Module):
         A regression head starts at the middle of the score range, so that the loss starts at the
         labels' variance instead of their square.
         """
+        if task.shared is not None:
+            self._meet_task(task.name, task.shared)
+            return
         if task.name in self.heads:
             return
-        generator = torch_generator(self._seed, "head", task.name)
         head = Head(self.encoder.width, task.num_outputs)
-        nn.init.trunc_normal_(
-            head.weight, std=HEAD_STD, a=-2 * HEAD_STD, b=2 * HEAD_STD, generator=generator
-        )
+        self._draw(head.weight, task.name)
         middle = sum(task.spec.score_range) / 2 if task.spec.score_range else 0.0
         nn.init.constant_(head.bias, middle)
         self.heads[task.name] = head.to(self.device).requires_grad_(requires_grad=False)
+
+    def _draw(self, weights: torch.Tensor, name: str) -> None:
+        """Draw first weights in place; they depend on the name alone."""
+        generator = torch_generator(self._seed, "head", name)
+        nn.init.trunc_normal_(
+            weights, std=HEAD_STD, a=-2 * HEAD_STD, b=2 * HEAD_STD, generator=generator
+        )
+
+    def _meet_task(self, task: str, shared: SharedClasses) -> None:
+        """Add what the shared head lacks of the classes of a task, and the task's mask."""
+        met = self.num_met()
+        new = {place for place in shared.places if place >= met}
+        assert new == set(range(met, met + len(new))), "tasks are met in the order of the stream"
+        self.meet(shared, met + len(new))
+        if self._mask == "task":
+            own = torch.zeros(len(shared.names), dtype=torch.bool)
+            own[list(shared.places)] = True
+            self._of_task[task] = own.to(self.device)
+
+    def num_met(self) -> int:
+        """Return how many classes the shared head has met."""
+        return self.head(SHARED_HEAD).outputs if SHARED_HEAD in self.heads else 0
+
+    def meet(self, shared: SharedClasses, count: int) -> None:
+        """Give the shared head a row for each of the first ``count`` classes of the stream."""
+        met = self.num_met()
+        if count <= met:
+            return
+        rows = torch.empty(count - met, self.encoder.width)
+        for row, name in zip(rows, shared.names[met:count], strict=True):
+            self._draw(row, name)
+        rows = rows.to(self.device)
+        head = self.heads[SHARED_HEAD] if met else None
+        known = isinstance(head, SharedHead)
+        grown = head.grown(rows) if known else SharedHead(rows, len(shared.names))
+        self.heads[SHARED_HEAD] = grown.train(self.training).requires_grad_(requires_grad=False)
+
+    @contextmanager
+    def headed(self, task: Task) -> Iterator[None]:
+        """Have a head for a task inside the block, learned or not.
+
+        A task's own head stays. A shared head meets no class here: it answers among those met so
+        far, and, while there are none, among all of the stream by their first weights.
+        """
+        if task.shared is None:
+            self.add_head(task)
+            yield
+        elif self.num_met():
+            yield
+        else:
+            self.meet(task.shared, len(task.shared.names))
+            try:
+                yield
+            finally:
+                del self.heads[SHARED_HEAD]
 
     def sort_heads(self, names: Sequence[str]) -> None:
         """Put the heads there are in the order of ``names``: sums over all follow it."""
@@ -117,13 +214,13 @@ class TaskModel(nn.Module):
         self.heads.clear()
         self.heads.update(found)
 
-    def head_state(self, task: str) -> dict[str, torch.Tensor]:
-        """Return the tensors of a task's head by their names in this model."""
-        return {f"heads.{task}.{name}": rows for name, rows in self.head(task).state().items()}
+    def head_state(self, name: str) -> dict[str, torch.Tensor]:
+        """Return the tensors of a head by their names in this model."""
+        return {f"heads.{name}.{key}": rows for key, rows in self.head(name).state().items()}
 
-    def head(self, task: str) -> Head:
-        """Return a task's head."""
-        head = self.heads[task]
+    def head(self, name: str) -> Head:
+        """Return a head: `Task.head_name` says which one answers a task."""
+        head = self.heads[name]
         assert isinstance(head, Head)
         return head
 
@@ -131,15 +228,27 @@ class TaskModel(nn.Module):
         """Return the logits of each part through its own head: a list of [B_part, K].
 
         Those of a span task are [B_part, 2 L]: of each token as first one of the answer, and as
-        last one; `Head.NEVER` on padding.
+        last one; `Head.NEVER` on padding. New rows of a shared head see, while learning, the
+        classes alone that `SharedHeadConfig.mask` lets them choose between.
         """
         return self.answers(self.states(batch), batch)
 
     def answers(self, states: "States", batch: Batch) -> list[torch.Tensor]:
         """Return the logits of each part from the states of the whole batch, as `forward`."""
         return [
-            self.answer(part.task, states.of(slice(part.start, part.stop))) for part in batch.parts
+            self._masked(
+                part.task, self.answer(part.task, states.of(slice(part.start, part.stop))), labels
+            )
+            for part, labels in zip(batch.parts, batch.labels, strict=True)
         ]
+
+    def _masked(self, task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Return the logits [B, K] of a part, with `Head.NEVER` where the mask hides a class."""
+        applies = self.training and task.shared is not None and task.name in self.learning
+        if self._mask == "none" or not applies:
+            return logits
+        seen = self._of_task[task.name] if self._mask == "task" else occurring(labels, logits)
+        return logits.masked_fill(~seen, Head.NEVER)
 
     def states(self, batch: TokenBatch) -> States:
         """Return what heads read."""
@@ -154,7 +263,7 @@ class TaskModel(nn.Module):
 
     def answer(self, task: Task, states: States) -> torch.Tensor:
         """Return the logits of a task's head, [B, K], or [B, 2 L] of a span task."""
-        head = self.heads[task.name]
+        head = self.heads[task.head_name]
         if not task.is_span:
             return head(states.texts)
         ends = head(states.tokens.float())  # [B, L, 2]
@@ -183,6 +292,17 @@ class TaskModel(nn.Module):
             self._computes = None
         if torch.is_grad_enabled():
             self._half.give_gradients()
+
+
+def occurring(labels: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """Return which of the K classes of ``logits`` [B, K] occur among ``labels`` [B], bool [K].
+
+    Of tensor operations alone, so that a captured step asks it anew for every batch. Labels below
+    0 fill up a batch and count as none.
+    """
+    none = logits.shape[1]
+    seen = torch.zeros(none + 1, dtype=torch.bool, device=labels.device)
+    return seen.index_fill(0, labels.where(labels >= 0, none), value=True)[:none]
 
 
 def joined(parts: Sequence[torch.Tensor]) -> torch.Tensor:

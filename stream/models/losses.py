@@ -30,13 +30,13 @@ def squared_error(found: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
 def mixture_loss(
     heads: Sequence[Head], owners: torch.Tensor, states: States, mixture: Mixture
 ) -> torch.Tensor:
-    """Return the summed loss of rows of several tasks, each through its own task's head.
+    """Return the summed loss of rows of several tasks, each through the head of its task.
 
     One softmax over the outputs of all heads, of which a row sees those of its own alone.
 
     Args:
-        heads: of the tasks that may occur, in order.
-        owners: int64 [columns]; the position of the task of each of the heads' outputs.
+        heads: of the tasks that may occur, in order; each once.
+        owners: int64 [columns]; the position of the head of each output.
         states: of the rows.
         mixture: the rows.
     """

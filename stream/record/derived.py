@@ -40,6 +40,7 @@ class Derivation:
                 data=self._data_bytes,
             ),
             linear_probes=(linear.learned, linear.final) if linear and linear.final else None,
+            one_head=record.scenario == "shared_head",
         )
         found = summarize(record.score_matrix.scores(), evidence)
         for name, value in found.items():

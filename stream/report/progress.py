@@ -181,7 +181,7 @@ class Display:
         metrics, times = record.metrics, record.timing.by_task
         self.say(
             f"after {index + 1:>2} {titles[-1]}: scored {percent(scores[index])}, "
-            f"average {percent(metrics['average_score'])}, "
+            f"average {percent(metrics['average_score'])}, {_of_seen_classes(record)}"
             f"forgetting {percent(metrics['forgetting'])}, "
             f"learned in {times.train_s[index]:.1f} s, "
             f"scored in {times.evaluate_s[index]:.1f} s"
@@ -229,3 +229,10 @@ class _ConsoleWarnings(logging.Handler):
         """Print a warning; errors are printed by whoever catches them."""
         if record.levelno == logging.WARNING:
             self._status.say(f"warning: {record.getMessage()}", always=True)
+
+
+def _of_seen_classes(record: RunRecord) -> str:
+    """Say how many rows of all tasks so far are right, where one head answers for all classes."""
+    if record.scenario != "shared_head":
+        return ""
+    return f"of all classes seen {percent(record.metrics['seen_class_accuracy'])}, "

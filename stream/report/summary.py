@@ -46,6 +46,10 @@ def closing_table(record: RunRecord) -> Table:
     table.add_row("average score at the end", percent(metrics["average_score"]))
     table.add_row("score right after learning", percent(metrics["learning_score"]))
     table.add_row("forgetting", percent(metrics["forgetting"]))
+    if record.scenario == "shared_head":
+        table.add_row("accuracy over all classes seen", percent(metrics["seen_class_accuracy"]))
+        average = percent(metrics["average_seen_class_accuracy"])
+        table.add_row("  mean over the stream", average)
     for name, value in _asked_for(record):
         table.add_row(name, value)
     table.add_row("parameters trained per task", f"{trained:,.0f}")

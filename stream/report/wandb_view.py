@@ -169,7 +169,9 @@ def _row(record: RunRecord, index: int) -> dict[str, float]:
     names, scores, ledger = record.order, record.matrix[index], record.ledger
     drops = forgetting_by_task(record.scores, index + 1)
     times, last = record.timing.by_task, ledger.tasks[index]
-    shown = ("average_score", "learning_score", "forgetting")
+    shown = ["average_score", "learning_score", "forgetting"]
+    if record.scenario == "shared_head":
+        shown += ["seen_class_accuracy", "average_seen_class_accuracy"]
     summary = {name: record.metrics[name] for name in shown} | {
         "trained_parameters": last.trained_parameters,
         "stored_parameters": last.stored_parameters,

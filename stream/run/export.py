@@ -52,6 +52,11 @@ def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) 
         FullDiskError: there is no room.
     """
     served = serve_run(run, "cpu")
+    require(
+        served.config.scenario != "shared_head",
+        f"{run} has one head for all tasks (scenario=shared_head): none of them can be handed over "
+        "alone",
+    )
     learned = [known.name for known in served.tasks]
     if task not in learned:
         raise unknown("learned task", task, learned)

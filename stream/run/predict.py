@@ -31,11 +31,14 @@ class Prediction:
             None for regression.
         probabilities: by label, their sum is 1; empty for regression and questions.
         score: the predicted score; None for classes.
+        tasks: of a head that all tasks share, the tasks that have the class; probabilities are
+            then by ``task/label`` (`SharedClasses.names`), of all classes met.
     """
 
     label: str | None
     probabilities: dict[str, float]
     score: float | None
+    tasks: tuple[str, ...] = ()
 
 
 class Service:
@@ -61,6 +64,25 @@ class Service:
             served = serve_run(folder, device)
         self._run = served
         self.tasks = {task.name: task for task in served.tasks}
+
+    def read_as(self, task: str | None) -> str:
+        """Return the task as whose rows texts are read: the one named, or any of a shared head.
+
+        Raises:
+            UserError: none is named and each task has a head of its own, or tasks of a shared head
+                differ in how many texts a row has.
+        """
+        if task is not None:
+            return task
+        shared = all(known.shared is not None for known in self.tasks.values())
+        learned = ", ".join(self.tasks)
+        require(shared, f"which task is it? Give --task; learned: {learned}")
+        counts = {self.num_texts(name) for name in self.tasks}
+        require(
+            len(counts) == 1,
+            f"some tasks have one text a row and some two; say with --task how to read: {learned}",
+        )
+        return list(self.tasks)[-1]
 
     def logits(self, task: str, texts: Sequence[Text]) -> np.ndarray:
         """Return the logits, float32 [N, K]: those of the matrix, for the same texts.
@@ -97,14 +119,16 @@ class Service:
         run, tokens = self._run, self._run.config.evaluation.batch_tokens
         return logits_of(run.learner, [served], SPLIT, tokens, run.device)[0]
 
-    def predict(self, task: str, texts: Sequence[Text]) -> list[Prediction]:
-        """Return the answer for each text.
+    def predict(self, task: str | None, texts: Sequence[Text]) -> list[Prediction]:
+        """Return the answer for each text; with a shared head no task need be named.
 
         Raises:
-            UserError: as `logits`.
+            UserError: as `logits` and `read_as`.
         """
-        served = self._encoded(task, texts)
+        served = self._encoded(self.read_as(task), texts)
         logits = self._logits(served)
+        if served.shared is not None:
+            return self._among_all(served.shared.names, logits)
         labels, answers = served.spec.labels, served.split(SPLIT).answers
         if answers is not None:
             return [Prediction(text, {}, None) for text in answers.predicted(logits)]
@@ -114,6 +138,17 @@ class Service:
         for row in softmax(logits.astype(np.float64), axis=1).tolist():
             by_label = dict(zip(labels, row, strict=True))
             answers.append(Prediction(max(by_label, key=by_label.__getitem__), by_label, None))
+        return answers
+
+    def _among_all(self, names: Sequence[str], logits: np.ndarray) -> list[Prediction]:
+        """Return the answers of a shared head: a class, and the tasks that have it."""
+        answers = []
+        for row in softmax(logits.astype(np.float64), axis=1):
+            best = int(row.argmax())
+            task, _, label = names[best].partition("/")
+            owners = [t.name for t in self.tasks.values() if t.shared and best in t.shared.places]
+            by_name = dict(zip(names, row.tolist(), strict=False))  # the first ones are met
+            answers.append(Prediction(label, by_name, None, tuple(owners or [task])))
         return answers
 
 

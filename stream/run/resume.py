@@ -137,4 +137,4 @@ def restore_weights(run: Run, saved: SavedRun) -> None:
     done = run.tasks[: run.num_done]
     run.checkpoints.load_tasks(saved, run.learner, done)
     # Tasks that were added had theirs first, for their baseline.
-    run.learner.model.sort_heads([task.name for task in run.tasks])
+    run.learner.model.sort_heads([task.head_name for task in run.tasks])

@@ -9,11 +9,13 @@ import torch
 from stream.config.paths import cache_folder, tokenizer_location
 from stream.config.run import RunConfig
 from stream.data.build import Notify, build_tasks
+from stream.data.shared_head import check_shared, with_shared_head
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import require
 from stream.evaluation.task_metrics import check_metrics
 from stream.formatting import count
+from stream.learners.base import require_sharing
 from stream.models.encoder import load_encoder
 from stream.models.heads import TaskModel
 from stream.models.pretrained import check_backbone, check_vocabulary
@@ -41,6 +43,9 @@ def build_run(
     Raises:
         UserError: something asked for is not there or makes no sense.
     """
+    if config.scenario == "shared_head":
+        check_shared(config.task, config.stream.shared_labels)
+        require_sharing(config.learner, wanted=True)
     device = pick_device(config.device)
     check_backbone(config.backbone)
     for spec in config.task.values():
@@ -57,6 +62,8 @@ def build_run(
     given = None if tasks is None else (tasks, ())
     with folder_errors(cache, CACHE):
         tasks, leaks = given or build_tasks(config, text_encoder, notify)
+    if config.scenario == "shared_head":
+        tasks = with_shared_head(tasks, config.stream.shared_labels)
     notify(f"loading the encoder {config.backbone.name}", "")
     encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
     ledger = LedgerRecord(
@@ -64,7 +71,8 @@ def build_run(
         encoder_layer_parameters=encoder.num_layer_parameters(),
     )
     precision = pick_precision(config.backbone.precision, device)
-    model = TaskModel(encoder.to(device), config.seed, precision=precision)
+    mask = config.shared_head.mask
+    model = TaskModel(encoder.to(device), config.seed, precision=precision, mask=mask)
     learner = config.learner
     learner.attach(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
     data = data_record(config.data.source, tasks, leaks)

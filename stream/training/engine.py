@@ -86,7 +86,8 @@ class Captured:
         changed = learner.overrides("loss") or learner.overrides("after_backward")
         checks = changed and not learner.tags.cuda_graph_safe
         self._guard = CaptureGuard(learner) if checks else None
-        if changed or learner.has_task_modules:  # what a step reads may be elsewhere now
+        # What a step reads may be elsewhere now.
+        if changed or learner.has_task_modules or task.shared is not None:
             self._graphs.clear()
             self._pool = torch.cuda.graph_pool_handle()  # one without graphs cannot be used again
         self._lend_head(task)
@@ -104,7 +105,9 @@ class Captured:
 
     def _lend_head(self, task: Task) -> None:
         """Let tasks share one head while they learn; that of classes has room for many outputs."""
-        own = self._model.head(task.name)
+        own = self._model.head(task.head_name)
+        if task.shared is not None:
+            return  # it grows with every task, so there is nothing to keep for the next one
         # A loss of the method's own may read every logit, so its head has no room to spare.
         roomy = task.spec.target == "class" and self._guard is None
         room = 2 ** max(own.outputs - 1, 31).bit_length() if roomy else own.outputs
@@ -134,7 +137,7 @@ class Captured:
         sizes = None if self._refused else self._sizes(batch)
         if sizes is None:
             return compute(batch)
-        head = self._model.heads[batch.parts[0].task.name]
+        head = self._model.heads[batch.parts[0].task.head_name]
         read = self._learner.active.sources if self._learner.has_task_modules else None
         shape = (sizes, id(head), read, *map(id, self._trained))
         guard = self._guard
@@ -229,11 +232,13 @@ class Captured:
 
     def end(self, learner: Learner, task: Task) -> None:
         """Give the task a head of its own, with the learned values."""
+        self._optimizer.zero_grad(set_to_none=True)
+        if task.shared is not None:
+            return
         shared = self._model.head(task.name)
         own = Head(shared.in_features, shared.outputs).to(self._model.device)
         own.take(shared)
         self._model.heads[task.name] = own.requires_grad_(shared.weight.requires_grad)
-        self._optimizer.zero_grad(set_to_none=True)
 
 
 class _Graph:

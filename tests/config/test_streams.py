@@ -247,7 +247,10 @@ def test_a_cut_on_the_command_line() -> None:
 
 def test_a_stream_that_is_cut_otherwise_is_another_one() -> None:
     config = compose("stream=clinc150", "task.clinc150.cut={classes: 50}")
-    assert (list(config.task), config.stream_name) == ([f"clinc150_{n}" for n in (1, 2, 3)], "custom")
+    assert (list(config.task), config.stream_name) == (
+        [f"clinc150_{n}" for n in (1, 2, 3)],
+        "custom",
+    )
 
 
 def test_a_record_of_parts_is_read_again() -> None:

@@ -26,6 +26,7 @@ NAMES = {
     *("fwt", "min_acc", "wc_acc", "wf_10", "wp_10", "lca_10"),
     *("nfr", "nfi", "nfr_step", "nfi_step", "ms", "sss", "ce"),
     *("representation_forgetting", "head_misalignment"),
+    *("seen_class_accuracy", "average_seen_class_accuracy"),
 }
 
 
@@ -42,6 +43,7 @@ def whole_run() -> dict:
         "flops": Flops(train=[30] * 4, one_pass=[10] * 4, epochs=[3] * 4),
         "linear_probes": ([0.9, 0.8, 0.7, 0.6], [0.8, 0.8, 0.6, 0.7]),
         "storage": Storage(model=[100, 110, 120, 130], buffer=[0, 5, 10, 15], data=150),
+        "one_head": True,
     }
 
 
@@ -73,6 +75,8 @@ def test_a_run_with_all_there_is() -> None:
     assert found["nfi_step"] == 1.0
     assert found["representation_forgetting"] == pytest.approx(0.2 / 3)
     assert found["head_misalignment"] == pytest.approx((0.8 + 0.8 + 0.6 + 0.7 - R[3].sum()) / 4)
+    assert found["seen_class_accuracy"] == 7 / 8
+    assert found["average_seen_class_accuracy"] == (3 + 7 / 8) / 4
     assert found["ms"] == pytest.approx(np.mean([100 / m for m in (100, 110, 120, 130)]))
     assert found["sss"] == pytest.approx(1 - 7.5 / 150)
     assert found["ce"] == 1.0

@@ -10,7 +10,8 @@ from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
 from stream.config.run import TrainingConfig
 from stream.data.batches import Batch, training_rows
-from stream.data.task import Task
+from stream.data.shared_head import with_shared_head
+from stream.data.task import SHARED_HEAD, Task
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.learners.agem import Agem
@@ -51,6 +52,7 @@ def learned(
     engine: str,
     *,
     half: bool = False,
+    mask: str = "none",
     encoder: Callable[[], Encoder] = tiny_encoder,
     stop: tuple[int, int] | None = None,
     resumed: FitSnapshot | None = None,
@@ -61,9 +63,9 @@ def learned(
     """
     learner = make()
     body = encoder().to(GPU)
-    model = TaskModel(body, 0)
+    model = TaskModel(body, 0, mask=mask)
     if half:
-        model = TaskModel(body, 0, dropout=0.0, precision="bf16")
+        model = TaskModel(body, 0, dropout=0.0, precision="bf16", mask=mask)
         for module in body.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
@@ -260,3 +262,35 @@ def test_what_was_learned_with_room_goes_on_without(rooms: tuple[int | None, int
         ]
         assert torch.equal(moment[0][:3], moment[1][:3])
         assert not moment[1][3:].any() or rooms[1] is None
+
+
+@cuda
+@pytest.mark.parametrize("mask", ["none", "labels_trick", "task"])
+@pytest.mark.parametrize("make", [Finetune, Replay, Lwf, Ewc])
+def test_captured_steps_of_a_shared_head_learn_what_eager_ones_do(
+    make: Callable[[], Learner], mask: str
+) -> None:
+    """The head grows from task to task, and what a mask hides changes with the batch."""
+    plain = [made_task("a", 3, 40), made_task("b", 4, 40), made_task("c", 2, 40)]
+    tasks = with_shared_head(plain, [])
+    (eager, expected), (captured, found) = (
+        learned(make, tasks, engine, mask=mask) for engine in ("eager", "captured")
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, rel=1e-4)
+    heads = [learner.model.head(SHARED_HEAD).weight for learner in (eager, captured)]
+    assert heads[0].shape == (9, 16)
+    torch.testing.assert_close(*heads, rtol=1e-3, atol=1e-5)
+
+
+@cuda
+@pytest.mark.parametrize("mask", ["none", "labels_trick", "task"])
+def test_a_shared_head_learns_in_bf16_too(mask: str) -> None:
+    """There every batch is padded, with rows that have no class."""
+    plain = [made_task("a", 3, 37), made_task("b", 4, 37)]
+    tasks = with_shared_head(plain, [])
+    (_, expected), (_, found) = (
+        learned(Finetune, tasks, engine, half=True, mask=mask) for engine in ("eager", "captured")
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, rel=0.05, abs=0.02)

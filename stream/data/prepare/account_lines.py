@@ -6,7 +6,7 @@ import numpy as np
 
 from stream.data.prepare.shortages import shortages
 from stream.data.table import Account
-from stream.data.task import Split, Task
+from stream.data.task import Task
 
 
 def dropped(account: Account) -> str:
@@ -33,15 +33,16 @@ def account_lines(task: Task) -> Iterator[str]:
                 f"  the same text stands earlier in the split: {account.repeated:,} with the same "
                 f"label, {account.contradicting:,} with another one"
             )
-        yield f"  {len(split):,} encoded, {split.truncated:,} of them cut; {_labels(task, split)}"
+        yield f"  {len(split):,} encoded, {split.truncated:,} of them cut; {_labels(task, name)}"
         yield from (f"  {line}" for line in shortages(task, name))
 
 
-def _labels(task: Task, split: Split) -> str:
+def _labels(task: Task, name: str) -> str:
     """Return how often each label occurs, the range of scores, or how many answers fit."""
+    split = task.split(name)
     if task.is_span:
         return f"{(split.labels[:, 1] > 0).sum():,} with the whole answer inside"
     if task.spec.labels is None:
         return f"scores {split.labels.min():.2f} to {split.labels.max():.2f}"
-    counts = np.bincount(split.labels, minlength=len(task.spec.labels))
+    counts = np.bincount(task.own_labels(name), minlength=len(task.spec.labels))
     return ", ".join(f"{n!r} {c:,}" for n, c in zip(task.spec.labels, counts, strict=True))

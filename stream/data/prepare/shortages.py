@@ -22,7 +22,7 @@ def shortages(task: Task, name: str) -> Iterator[str]:
     split = task.split(name)
     rows = count(len(split), f"{name} row")
     if task.spec.labels is not None:
-        present = np.bincount(split.labels, minlength=len(task.spec.labels)) > 0
+        present = np.bincount(task.own_labels(name), minlength=len(task.spec.labels)) > 0
         absent = [
             label for label, there in zip(task.spec.labels, present, strict=True) if not there
         ]

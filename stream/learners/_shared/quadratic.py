@@ -36,6 +36,9 @@ class QuadraticPenalty:
         """Anchor the penalty at ``values``, where the parameters stand before a task."""
         for name, value in values.items():
             self._working[f"{self._anchor}.{name}"] = value.detach().clone()
+            for key in (f"weight.{name}", f"pull.{name}"):
+                if key in self._stored:
+                    self._stored[key] = grown(self._stored[key], value)
 
     def anchor(self, name: str) -> torch.Tensor:
         """Return the newest anchor of one parameter."""
@@ -83,3 +86,9 @@ class QuadraticPenalty:
                 gradient = self.gradient(name, parameter)
                 if gradient is not None and parameter.grad is not None:
                     parameter.grad.add_(gradient, alpha=strength)
+
+
+def grown(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Return a tensor with as many rows as ``like``; rows that a shared head got since are 0."""
+    more = len(like) - len(tensor) if like.ndim else 0
+    return tensor if not more else torch.cat([tensor, tensor.new_zeros(more, *tensor.shape[1:])])

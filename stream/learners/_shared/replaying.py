@@ -31,7 +31,7 @@ class Replaying(Sequential):
 
     def trains_head(self, name: str, task: Task) -> bool:
         """Return true for the heads of all tasks met so far."""
-        return name == task.name or any(name == earlier.name for earlier in self.learned)
+        return any(name == met.head_name for met in (task, *self.learned))
 
     @property
     def stored(self) -> ReplayBuffer:
