@@ -45,6 +45,11 @@ def _several(config: RunConfig) -> bool:
     return len(config.task) > 1
 
 
+def _inferred(config: RunConfig) -> bool:
+    """Whether the task of a text is inferred."""
+    return config.scenario == "inferred"
+
+
 def _stored(config: RunConfig) -> bool:
     """Whether weights are read, not drawn."""
     return config.backbone.origin != "random"
@@ -96,6 +101,17 @@ TABLE = (
         "with backbone={backbone}: nothing of it is read from the hub",
     ),
     Effect(("order", "order_seed", "evaluation.unseen"), _several, "with one task"),
+    Effect(("router.*",), _inferred, "with scenario={scenario}; use scenario=inferred"),
+    Effect(
+        ("router.features",),
+        lambda config: config.router.reads_features,
+        "with router.kind={router}, which reads the outputs of the tasks",
+    ),
+    Effect(
+        ("evaluation.reuse",),
+        lambda config: not _inferred(config),
+        "with scenario=inferred, which measures every cell",
+    ),
     Effect(("data.root",), _rooted, "on these tasks: the folders of their files are absolute"),
     Effect(("task.*.files.*", "task.*.original.*"), _from("files"), "with data={data}"),
     Effect(("task.*.hub.*",), _from("hub"), "with data={data}"),
@@ -135,6 +151,8 @@ def _without_effect(config: RunConfig, name: str) -> str | None:
         "learner": config.learner.name,
         "backbone": config.backbone.name,
         "data": config.data.source,
+        "scenario": config.scenario,
+        "router": config.router.kind,
     }
     for row in TABLE:
         matches = any(fnmatchcase(name, pattern) for pattern in row.settings)

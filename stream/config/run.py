@@ -12,6 +12,7 @@ from omegaconf import MISSING
 from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, Limits, StreamConfig
 from stream.config.display import AUTO, DISPLAYS
+from stream.config.router import RouterConfig
 from stream.config.setting import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -141,6 +142,7 @@ class RunConfig(Settings):
         scenario: what is known when a text is served: its task (``known``), nothing, so that a
             router infers the task (``inferred``), or nothing, and one head answers for the classes
             of all tasks met so far (``shared_head``).
+        router: how the task is inferred.
         order: the order of the tasks: ``given``, ``reversed``, ``by_size`` (fewest training
             examples first) or ``random``.
         order_seed: the seed of a random order; null is 0.
@@ -169,6 +171,7 @@ class RunConfig(Settings):
     stream: StreamConfig = field(default_factory=StreamConfig)
     task: dict[str, TaskSpec] = field(default_factory=dict)
     scenario: str = setting("known", SCENARIOS)
+    router: RouterConfig = field(default_factory=RouterConfig)
     order: str = setting("given", ORDERS)
     order_seed: int | None = setting(None, SEED, needs={"order": "random"})
     leaks: str = setting("drop", LEAKS)
@@ -201,6 +204,8 @@ class RunConfig(Settings):
         require(named, f"sweep name {self.sweep!r} may hold letters, digits, '_' and '-' only")
         if DEVICE.fullmatch(self.device) is None:
             raise unknown("device", self.device, (*DEVICES, "..."))
+        if self.scenario == "inferred":
+            self.router.check(self.task)
         if isinstance(self.data, FilesData) and self.data.root is None:
             lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
             if lost:

@@ -49,7 +49,8 @@ def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers) -> Sco
     if metric == "accuracy":
         return Score(float(sklearn_metrics.accuracy_score(targets, predicted)))
     if metric == "f1":
-        return Score(float(sklearn_metrics.f1_score(targets, predicted, pos_label=1)))
+        # Of class 1 against all else: a text that another task answers is of no class here.
+        return Score(float(sklearn_metrics.f1_score(targets == 1, predicted == 1)))
     return Score(float(sklearn_metrics.matthews_corrcoef(targets, predicted)))
 
 

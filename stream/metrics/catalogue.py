@@ -41,6 +41,8 @@ from stream.metrics.within_task import (
 )
 
 Value = TypeVar("Value")
+Routed = tuple[np.ndarray, np.ndarray]
+"""Scores and routing accuracies where tasks are inferred, float64 [T, T] each."""
 
 WINDOW = 10  # evaluations: WF^10 and WP^10 of De Lange et al. 2023
 BETA = 10  # mini-batches: LCA_10 of Chaudhry et al. 2019
@@ -70,6 +72,7 @@ def summarize(
     correct: Correct | None = None,
     flops: Flops | None = None,
     storage: Storage | None = None,
+    routed: Routed | None = None,
 ) -> dict[str, float | None]:
     """Return every metric that one run can have, by name.
 
@@ -85,6 +88,7 @@ def summarize(
         correct: the correctness of each example, T x T of bool [examples] or None.
         flops: the floating-point operations of each task.
         storage: the bytes that are stored after each task.
+        routed: scores and routing accuracies with inferred tasks.
 
     Raises:
         ValueError: arguments do not fit each other, or are impossible (sizes below 0).
@@ -105,6 +109,10 @@ def summarize(
         None if storage is None else samples_storage_efficiency(storage.buffer, storage.data)
     )
     values["ce"] = _value(computational_efficiency, flops)
+    scores, accuracies = routed or (None, None)
+    values["routed_average_score"] = _value(average_score, scores)
+    values["routed_forgetting"] = _value(forgetting, scores)
+    values["routing_accuracy"] = _value(average_score, accuracies)
     return values
 
 

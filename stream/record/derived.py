@@ -40,6 +40,7 @@ class Derivation:
                 buffer=[row.buffer_bytes for row in rows],
                 data=self._data_bytes,
             ),
+            routed=record.score_matrix.routed(),
         )
         for name, value in found.items():
             if value is not None and not math.isfinite(value):

@@ -113,6 +113,18 @@ class FlopRecord(msgspec.Struct, kw_only=True):
         self.epochs.append(epochs)
 
 
+class RoutingRecord(msgspec.Struct, kw_only=True):
+    """How tasks were inferred; what came of it is in the cells.
+
+    Attributes:
+        kind: the kind of router.
+        learn_s: seconds in which the router learned each task.
+    """
+
+    kind: str
+    learn_s: list[float] = []
+
+
 class DataRecord(msgspec.Struct, kw_only=True):
     """Where the rows came from. By task and split: how many, how many cut, hashes, accounts."""
 
@@ -133,6 +145,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
         matrix: scores [T, T]; row i is after learning task i.
         cells: the evidence of each score.
         scenario: what was known when texts were served, one of `stream.config.run.SCENARIOS`.
+        routing: how tasks were inferred; null where they were known.
         baseline: scores of the untrained learner, where they were wanted.
         losses: of every step, by task.
         fingerprints: of what serves each learned task.
@@ -164,6 +177,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     losses: dict[str, list[float]]
     probe: ProbeRecord | None
     flops: FlopRecord | None
+    routing: RoutingRecord | None = None
     fingerprints: dict[str, str]
     data: DataRecord
     versions: dict[str, str]
@@ -214,6 +228,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
             self.probe.seconds, self.probe.points = earlier.probe.seconds, earlier.probe.points
         if self.flops is not None and earlier.flops is not None:
             self.flops = earlier.flops
+        if earlier.routing is not None:
+            self.routing = earlier.routing
         if earlier.overrides is not None:
             self.overrides = [*earlier.overrides, *(self.overrides or [])]
 

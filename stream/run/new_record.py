@@ -19,6 +19,7 @@ from stream.record.run_record import (
     LedgerRecord,
     MemoryRecord,
     ProbeRecord,
+    RoutingRecord,
     RunRecord,
     TimingRecord,
 )
@@ -66,6 +67,7 @@ def new_record(
         losses={},
         probe=None if probe.every is None else ProbeRecord(every=probe.every, rows=probe.rows),
         flops=FlopRecord() if config.count_flops else None,
+        routing=RoutingRecord(kind=config.router.kind) if config.scenario == "inferred" else None,
         fingerprints={},
         data=data,
         versions=versions(),
