@@ -51,6 +51,12 @@ COSTS = (
     Column("total_multiple", f"total\n{TIMES} base", total_multiple, show_multiple),
     Column("elapsed_s", "time\ns", elapsed_s, show_seconds),
 )
+INFERRED = (
+    Column("routed_average_score", "inferred\nscore %", metric("routed_average_score")),
+    Column("routed_forgetting", "its for-\ngetting %", metric("routed_forgetting")),
+    Column("routing_accuracy", "routed\nright %", metric("routing_accuracy")),
+)
+"""Of runs that infer the task of a text."""
 REFERENCE_HEADERS = dict(
     zip(
         REFERENCE_METRICS,
@@ -71,14 +77,14 @@ def all_columns(references: References) -> list[Column]:
     against = [
         Column(name, header, references.reader(name)) for name, header in REFERENCE_HEADERS.items()
     ]
-    return [*SCORES, *COSTS, *against]
+    return [*SCORES, *COSTS, *INFERRED, *against]
 
 
 def columns_of(runs: Sequence[RecordedRun], references: References) -> list[Column]:
-    """The columns of these runs: of those against references the ones that a run has a value of."""
+    """The columns of these runs: beside scores and costs, those that a run has a value of."""
+    always = (*SCORES, *COSTS)
     return [
         column
         for column in all_columns(references)
-        if column.name not in REFERENCE_HEADERS
-        or any(column.read(run.record) is not None for run in runs)
+        if column in always or any(column.read(run.record) is not None for run in runs)
     ]

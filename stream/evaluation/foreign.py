@@ -74,7 +74,7 @@ def _translated(task: Task, group: Foreign, width: int) -> np.ndarray:
     classes = np.full(len(group.rows), width - 1)
     if group.logits is not None:
         place = {label: k for k, label in enumerate(task.spec.labels or ())}
-        names = group.task.spec.labels or ()
+        names: list[str] = group.task.spec.labels or []
         classes[:] = [place.get(names[k], width - 1) for k in group.logits.argmax(axis=1).tolist()]
     answers = np.full((len(group.rows), width), Head.NEVER, np.float32)
     answers[np.arange(len(classes)), classes] = 0

@@ -65,13 +65,14 @@ METRICS: Mapping[str, Callable[[np.ndarray], float | None]] = {
 }
 
 
-def summarize(
+def summarize(  # noqa: PLR0913 - whatever a run may have measured
     matrix: np.ndarray,
     baseline: Sequence[float] | np.ndarray | None = None,
     probe: Sequence[ProbePoint] | None = None,
     correct: Correct | None = None,
     flops: Flops | None = None,
     storage: Storage | None = None,
+    *,
     routed: Routed | None = None,
 ) -> dict[str, float | None]:
     """Return every metric that one run can have, by name.

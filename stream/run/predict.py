@@ -13,10 +13,13 @@ from scipy.special import softmax
 from stream.data.task import Task
 from stream.errors import UserError, require, unknown
 from stream.evaluation.evaluate import logits_of
+from stream.evaluation.routed import Routing
 from stream.run.exported import FACTS, serve_export
 from stream.run.load import serve_run
 
 SPLIT = "served"
+AUTO = "auto"
+"""In the place of a task's name: the router of the run finds the task."""
 Text = str | tuple[str, ...]
 
 
@@ -29,11 +32,13 @@ class Prediction:
             None for regression.
         probabilities: by label, their sum is 1; empty for regression and questions.
         score: the predicted score; None for classes.
+        task: the task that was inferred; None where it was given.
     """
 
     label: str | None
     probabilities: dict[str, float]
     score: float | None
+    task: str | None = None
 
 
 class Service:
@@ -95,39 +100,88 @@ class Service:
     def predict(self, task: str, texts: Sequence[Text]) -> list[Prediction]:
         """Return the answer for each text.
 
+        Args:
+            task: a learned task; ``auto`` takes for each text the one that the router finds.
+            texts: a text, or a tuple of two, a row.
+
         Raises:
-            UserError: as `logits`.
+            UserError: as `logits`; ``auto`` with a run that knew its tasks.
         """
+        if task == AUTO and AUTO not in self.tasks:
+            return self._routed(texts)
         served = self._encoded(task, texts)
-        logits = self._logits(served)
-        labels, answers = served.spec.labels, served.split(SPLIT).answers
-        if answers is not None:
-            return [Prediction(text, {}, None) for text in answers.predicted(logits)]
-        if labels is None:
-            return [Prediction(None, {}, float(row[0])) for row in logits]
-        answers = []
-        for row in softmax(logits.astype(np.float64), axis=1).tolist():
-            by_label = dict(zip(labels, row, strict=True))
-            answers.append(Prediction(max(by_label, key=by_label.__getitem__), by_label, None))
-        return answers
+        return _predictions(served, self._logits(served))
+
+    def require_router(self) -> Routing:
+        """Return what infers tasks.
+
+        Raises:
+            UserError: the run has none, or a task of it finds answers in a text of its own.
+        """
+        routing, learned = self._run.routing, ", ".join(self.tasks)
+        require(
+            routing is not None,
+            f"the task can be left to a run with scenario=inferred alone; this one has no router: "
+            f"name the task of the texts ({learned}), or run again with scenario=inferred",
+        )
+        spans = ", ".join(task.name for task in self.tasks.values() if task.is_span)
+        require(not spans, f"with {spans} among the tasks, name the task of the texts ({learned})")
+        assert routing is not None
+        return routing
+
+    def _routed(self, texts: Sequence[Text]) -> list[Prediction]:
+        """Return the answer for each text by the task that is inferred for it."""
+        routing, tasks = self.require_router(), list(self.tasks.values())
+        require(not isinstance(texts, str), "texts must be a list of texts, got one text")
+        require(len(texts) > 0, "no text to predict")
+        answers: dict[int, Prediction] = {}
+        rows = [_row(AUTO, number, text, None) for number, text in enumerate(texts, 1)]
+        for wanted in sorted({len(row) for row in rows}):  # the rows of a split are alike
+            places = np.array([place for place, row in enumerate(rows) if len(row) == wanted])
+            split = self._run.text_encoder.encode_now([rows[place] for place in places])
+            asked = replace(tasks[0], splits={SPLIT: split})
+            chosen = routing.inferred(asked, SPLIT, tasks)
+            for number in np.unique(chosen).tolist():
+                mine = np.flatnonzero(chosen == number)
+                served = replace(tasks[number], splits={SPLIT: split.select(mine)})
+                found = _predictions(served, self._logits(served))
+                named = [replace(answer, task=served.name) for answer in found]
+                answers.update(zip(places[mine].tolist(), named, strict=True))
+        return [answers[place] for place in range(len(rows))]
 
 
-def _row(task: str, number: int, given: Text, wanted: int) -> tuple[str, ...]:
+def _predictions(served: Task, logits: np.ndarray) -> list[Prediction]:
+    """Return what the logits of a task's rows say."""
+    labels, answers = served.spec.labels, served.split(SPLIT).answers
+    if answers is not None:
+        return [Prediction(text, {}, None) for text in answers.predicted(logits)]
+    if labels is None:
+        return [Prediction(None, {}, float(row[0])) for row in logits]
+    answers = []
+    for row in softmax(logits.astype(np.float64), axis=1).tolist():
+        by_label = dict(zip(labels, row, strict=True))
+        answers.append(Prediction(max(by_label, key=by_label.__getitem__), by_label, None))
+    return answers
+
+
+def _row(task: str, number: int, given: Text, wanted: int | None) -> tuple[str, ...]:
     """Return the texts of one row.
 
     Args:
         task: the task's name, for messages.
         number: the row's number, from 1, for messages.
         given: its text or texts.
-        wanted: how many texts a row has.
+        wanted: how many texts a row has; None takes 1 or 2.
 
     Raises:
         UserError: another number of texts, or something that is no text.
     """
     row = tuple(given) if isinstance(given, list | tuple) else (given,)
-    what = "1 text" if wanted == 1 else "2 texts, apart by a tab (from Python, a tuple of both)"
+    two = "2 texts, apart by a tab (from Python, a tuple of both)"
+    what = {1: "1 text", 2: two, None: f"1 text, or {two}"}[wanted]
+    valid = (1, 2) if wanted is None else (wanted,)
     require(
-        len(row) == wanted and all(isinstance(text, str) for text in row),
+        len(row) in valid and all(isinstance(text, str) for text in row),
         f"text {number}: a row of task {task!r} is {what}; got {str(given)[:60]!r}",
     )
     for text in row:

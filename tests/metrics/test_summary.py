@@ -24,6 +24,7 @@ NAMES = {
     *METRICS,
     *("fwt", "min_acc", "wc_acc", "wf_10", "wp_10", "lca_10"),
     *("nfr", "nfi", "nfr_step", "nfi_step", "ms", "sss", "ce"),
+    *("routed_average_score", "routed_forgetting", "routing_accuracy"),
 }
 
 
@@ -39,6 +40,7 @@ def whole_run() -> dict:
         "correct": [[wrong if i == 3 and j == 0 else right for j in range(4)] for i in range(4)],
         "flops": Flops(train=[30] * 4, one_pass=[10] * 4, epochs=[3] * 4),
         "storage": Storage(model=[100, 110, 120, 130], buffer=[0, 5, 10, 15], data=150),
+        "routed": (SEEN / 2, np.where(np.tri(4, dtype=bool), [0.9, 0.8, 0.7, 0.6], np.nan)),
     }
 
 
@@ -71,6 +73,9 @@ def test_a_run_with_all_there_is() -> None:
     assert found["ms"] == pytest.approx(np.mean([100 / m for m in (100, 110, 120, 130)]))
     assert found["sss"] == pytest.approx(1 - 7.5 / 150)
     assert found["ce"] == 1.0
+    assert found["routed_average_score"] == pytest.approx(found["average_score"] / 2)
+    assert found["routed_forgetting"] == pytest.approx(found["forgetting"] / 2)
+    assert found["routing_accuracy"] == pytest.approx(0.75)
     assert np.array_equal(matrix, R)
     assert str(run) == str(before)
 
