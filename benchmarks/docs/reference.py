@@ -230,16 +230,27 @@ def tasks() -> str:
     ]
     rows = [(n, t, k, o, c.content.metric, c.content.source) for n, t, k, o, c in specs]
     streams = [
-        (code(name), count(len(c.content), "task"), c.note, ", ".join(map(code, c.content)))
+        (
+            code(name),
+            count(len(c.content.tasks), "task"),
+            c.note,
+            ", ".join(map(code, c.content.tasks)),
+            ", ".join(map(code, c.content.orders)),
+        )
         for name, c in choices.streams().usable.items()
+    ]
+    protocols = [
+        (code(name), code(settings_text(c.content)), c.note)
+        for name, c in choices.protocols().usable.items()
     ]
     encoders = [(code(name), c.note) for name, c in choices.backbones().usable.items()]
     header = ("task", "title", "kind", "labels", "metric", "source")
     return page(
         "Tasks, streams, encoders",
-        "On the command line: `task-stream tasks`, `streams` and `backbones`.",
+        "On the command line: `task-stream tasks`, `streams`, `protocols` and `backbones`.",
         f"## Tasks\n\n{table(header, rows)}",
-        f"## Streams\n\n{table(('stream', 'tasks', 'what', 'in order'), streams)}",
+        f"## Streams\n\n{table(('stream', 'tasks', 'what', 'in order', 'orders'), streams)}",
+        f"## Protocols\n\n{table(('protocol', 'settings', 'what'), protocols)}",
         f"## Encoders\n\n{table(('backbone', 'what'), encoders)}",
     )
 

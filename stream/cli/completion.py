@@ -20,6 +20,7 @@ TYPED = "COMP_LINE"
 DEBUG = "HYDRA_COMP_DEBUG"
 """Hydra's own variable; with it mistakes in what was typed are told while it is completed."""
 CHOOSES_TASKS = ("task=", "task.", "stream=", "experiment=", "+experiment=")
+GROUPS = ("task", "stream", "protocol", "backbone")
 TASKS_COMMANDS = ("list", "show", "prepare", "inspect")
 
 
@@ -47,7 +48,7 @@ def _names(words: Sequence[str]) -> Iterable[str]:
         ("show",): lambda: import_module("stream.cli.show").SHOWN,
         ("show", "learner"): lambda: [*described_learners(), *names("learner")],
         ("show", "metric"): lambda: [*OF_TASKS, *OF_RUNS],
-        **{("show", group): partial(names, group) for group in ("task", "stream", "backbone")},
+        **{("show", group): partial(names, group) for group in GROUPS},
     }
     return of.get(tuple(words), tuple)()
 

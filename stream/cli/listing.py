@@ -1,4 +1,4 @@
-"""``task-stream learners|tasks|streams|backbones|metrics``: what there is, a line each."""
+"""``task-stream learners|tasks|streams|protocols|...``: what there is, a line each."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ from typing import Any
 
 from stream.cli.table import Column, Group, Screen
 from stream.config import choices
+from stream.config.data import StreamConfig
 from stream.config.description import shown
 from stream.config.task import TaskSpec
 from stream.learners.description import LearnerDescription, broken_learners, described_learners
@@ -35,7 +36,17 @@ TASK_COLUMNS = (
     Column("title", 5),
     Column("source", 4, is_elastic=True),
 )
-STREAM_COLUMNS = (Column("name"), Column("tasks", 1), Column("in this order", 2, is_elastic=True))
+STREAM_COLUMNS = (
+    Column("name"),
+    Column("tasks", 1),
+    Column("orders", 3),
+    Column("in this order", 2, is_elastic=True),
+)
+PROTOCOL_COLUMNS = (
+    Column("name"),
+    Column("settings", 1),
+    Column("what it is", 2, is_elastic=True),
+)
 BACKBONE_COLUMNS = (
     Column("name"),
     Column("encoder", 1, is_elastic=True),
@@ -66,6 +77,10 @@ def add_commands(commands: Any) -> None:
     """Add the listings to the command line, but for that of tasks."""
     add_listing(commands.add_parser("learners", description="The methods, a line each."), learners)
     add_listing(commands.add_parser("streams", description="The streams, a line each."), streams)
+    add_listing(
+        commands.add_parser("protocols", description="Rows and epochs as published, a line each."),
+        protocols,
+    )
     add_listing(
         commands.add_parser("backbones", description="The encoders, a line each."), encoders
     )
@@ -242,7 +257,12 @@ def streams(arguments: argparse.Namespace) -> None:
         return
     screen = Screen()
     rows = [
-        [stream.name, str(len(stream.content)), ", ".join(stream.content)]
+        [
+            stream.name,
+            str(len(stream.content.tasks)),
+            _range(stream.content.orders),
+            ", ".join(stream.content.tasks),
+        ]
         for stream in found.usable.values()
     ]
     hidden = screen.table(STREAM_COLUMNS, [Group("", rows)])
@@ -252,10 +272,55 @@ def streams(arguments: argparse.Namespace) -> None:
     _say_more(screen, hidden, "stream")
 
 
-def stream_values(stream: choices.Choice[list[str]]) -> dict[str, Any]:
+def _range(names: Iterable[str]) -> str:
+    """Return the names of orders in short: the first and the last.
+
+    >>> _range(["published_4", "published_5", "published_6"]), _range([])
+    ('published_4 ... published_6', '-')
+    """
+    ends = list(names)
+    return f"{ends[0]} ... {ends[-1]}" if len(ends) > 1 else "".join(ends) or "-"
+
+
+def stream_values(stream: choices.Choice[StreamConfig]) -> dict[str, Any]:
     """Return a stream as JSON has it."""
-    file = str(stream.file)
-    return {"name": stream.name, "note": stream.note, "tasks": stream.content, "file": file}
+    content = stream.content
+    return {
+        "name": stream.name,
+        "note": stream.note,
+        "tasks": content.tasks,
+        "orders": content.orders,
+        "other_numbers": content.other_numbers,
+        "shared_labels": content.shared_labels,
+        "file": str(stream.file),
+    }
+
+
+def protocols(arguments: argparse.Namespace) -> None:
+    """List the protocols."""
+    found = choices.protocols(arguments.config_dir)
+    if arguments.json:
+        values = list(map(protocol_values, found.usable.values()))
+        print_json({"protocols": values, "broken": found.broken})
+        return
+    screen = Screen()
+    rows = [
+        [protocol.name, settings_text(protocol.content), protocol.summary]
+        for protocol in found.usable.values()
+    ]
+    hidden = screen.table(PROTOCOL_COLUMNS, [Group("", rows)])
+    _say_broken(screen, found.broken)
+    _say_more(screen, hidden, "protocol")
+
+
+def protocol_values(protocol: choices.Choice[dict[str, Any]]) -> dict[str, Any]:
+    """Return a protocol as JSON has it."""
+    return {
+        "name": protocol.name,
+        "note": protocol.note,
+        "settings": protocol.content,
+        "file": str(protocol.file),
+    }
 
 
 def encoders(arguments: argparse.Namespace) -> None:

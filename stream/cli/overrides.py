@@ -25,7 +25,13 @@ ONLY_MULTIRUN = (
     "hydra/launcher",
 )
 """How the names of settings begin that only a multirun reads."""
-DESCRIBED = ("stream.name", "stream.tasks")
+DESCRIBED = (
+    "stream.name",
+    "stream.tasks",
+    "stream.orders",
+    "stream.other_numbers",
+    "stream.cut",
+)
 """What the file of a stream says about itself."""
 OF_PRESETS = ("hydra.sweeper.params", "hydra.sweeper.search_space")
 """Where a preset (a YAML file) says what it sweeps."""
@@ -104,7 +110,7 @@ def _refuse_without_effect(overrides: Sequence[Override], *, multirun: bool) -> 
         text = override.input_line
         _refuse_lost_choice(key, override)
         require(
-            key not in DESCRIBED,
+            not key.startswith(DESCRIBED),
             f"{text}: {key} describes the tasks that stream=NAME chose, it chooses none; "
             "choose them with 'task=[sst2,cola]'",
         )
@@ -117,7 +123,7 @@ def _refuse_without_effect(overrides: Sequence[Override], *, multirun: bool) -> 
 
 def _refuse_lost_choice(key: str, override: Override) -> None:
     """Raise UserError for a choice that is taken away, or made beside the one that there is."""
-    if key not in GROUPS or (key == OPTIONAL and override.is_delete()):
+    if key not in GROUPS or (key in OPTIONAL and override.is_delete()):
         return
     require(not override.is_delete(), f"{key} is needed: give {key}=VALUE")
     text = str(override.input_line)

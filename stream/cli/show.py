@@ -1,4 +1,4 @@
-"""``task-stream show learner|task|stream|backbone|metric NAME``: one of them, with everything."""
+"""``task-stream show learner|task|stream|protocol|backbone|metric NAME``: one, with everything."""
 
 import argparse
 import os
@@ -11,6 +11,7 @@ from stream.cli import listing
 from stream.cli.table import Screen
 from stream.config import choices
 from stream.config.backbone import BackboneConfig
+from stream.config.data import StreamConfig
 from stream.config.description import SettingDescription, described_settings, shown
 from stream.config.task import SourceColumns, TaskSpec
 from stream.errors import UserError, choose, require
@@ -195,9 +196,8 @@ def _task(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
 def _about_task(task: choices.Choice[TaskSpec]) -> Iterator[tuple[str, str]]:
     """Yield what is to be said of a task, by name."""
     spec = task.content
-    texts = {"single": "one text", "pair": "two texts", "span": "a question and a context"}
     yield "source", spec.source
-    yield "texts", texts[spec.kind]
+    yield "texts", _texts(spec)
     yield (
         "labels",
         f"{listing.labels_text(spec)}{': ' if spec.labels else ''}" + ", ".join(spec.labels or ()),
@@ -210,10 +210,19 @@ def _about_task(task: choices.Choice[TaskSpec]) -> Iterator[tuple[str, str]]:
     yield "file", _near(task.file)
 
 
+def _texts(spec: TaskSpec) -> str:
+    """Return which texts a row has, and how the encoder reads them where the task says it."""
+    known = {"single": "one text", "pair": "two texts", "span": "a question and a context"}
+    texts = known.get(spec.kind) or f"{spec.num_fields} texts: {', '.join(spec.field_names)}"
+    read = " and ".join(map(repr, spec.segments))
+    return f"{texts}; read as {read}" if read else texts
+
+
 def _columns(source: SourceColumns, where: str) -> str:
     """Return where the texts and labels of a source are."""
     parts = ", ".join(getattr(source, "splits", {}).values())
-    columns = f"text in {', '.join(source.text)}; label in {source.label}"
+    texts = ", ".join(" + ".join(joined) for joined in source.text_columns)
+    columns = f"text in {texts}; label in {source.label}"
     return "; ".join(part for part in (where, parts, columns) if part)
 
 
@@ -226,17 +235,49 @@ def _stream(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT0
     screen = Screen()
     screen.paragraph(f"{name}: {stream.summary}".removesuffix(": "), style="bold")
     screen.line()
-    listed = ", ".join(stream.content)
+    screen.definitions(_about_stream(stream))
+    screen.line()
+    screen.line("For example", "bold")
+    screen.line(f"  task-stream run stream={name} learner=adapter")
+    last = list(stream.content.orders)[-1:]
+    for order in last:
+        screen.line(f"  task-stream run stream={name} order={order} protocol=rows200")
+
+
+def _about_stream(stream: choices.Choice[StreamConfig]) -> Iterator[tuple[str, str]]:
+    """Yield what is to be said of a stream, by name."""
+    content = stream.content
+    yield "about", _rest(stream)
+    first, *others = content.orders or [""]
+    also = f" (order={first})" if first else ""
+    yield "tasks", f"{len(content.tasks)}, in this order{also}: {', '.join(content.tasks)}"
+    for order in others:
+        yield f"order={order}", ", ".join(content.orders[order])
+    yield "elsewhere", "; ".join(f"{o} is {text}" for o, text in content.other_numbers.items())
+    shared = "; ".join(", ".join(group) for group in content.shared_labels)
+    yield "same labels", shared
+    yield "file", _near(stream.file)
+
+
+def _protocol(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
+    """Show a protocol."""
+    protocol = _chosen("protocol", name, choices.protocols(extra))
+    if as_json:
+        listing.print_json(listing.protocol_values(protocol))
+        return
+    screen = Screen()
+    screen.paragraph(f"{name}: {protocol.summary}".removesuffix(": "), style="bold")
+    screen.line()
     screen.definitions(
         [
-            ("about", _rest(stream)),
-            ("tasks", f"{len(stream.content)}, in this order: {listed}"),
-            ("file", _near(stream.file)),
+            ("about", _rest(protocol)),
+            ("settings", listing.settings_text(protocol.content)),
+            ("file", _near(protocol.file)),
         ]
     )
     screen.line()
     screen.line("For example", "bold")
-    screen.line(f"  task-stream run stream={name} learner=adapter")
+    screen.line(f"  task-stream run stream=cl5 protocol={name}")
 
 
 def _backbone(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
@@ -312,6 +353,7 @@ SHOWN: Mapping[str, Callable[[str, Path | None, bool], None]] = {
     "learner": _learner,
     "task": _task,
     "stream": _stream,
+    "protocol": _protocol,
     "backbone": _backbone,
     "metric": _metric,
 }

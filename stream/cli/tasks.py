@@ -128,15 +128,16 @@ def _show(arguments: argparse.Namespace) -> None:
     """Print what a task is and what became of its rows."""
     overrides = [override("task", [arguments.task]), *arguments.overrides]
     config = _composed(overrides, arguments.config_dir)
-    names = list(config.task)
+    others = [n for n, s in config.task.items() if arguments.task not in (n, s.part.of)]
     require(
-        names == [arguments.task],
-        f"show is for one task, {arguments.task!r}; its YAML and the overrides give {names}",
+        not others,
+        f"show is for one task, {arguments.task!r}; its YAML and the overrides give {others}",
     )
-    (task,), _ = _read(config)
-    spec = task.spec
-    print(f"{spec.title}: {spec.kind}, judged by {spec.metric}. {spec.source}")
-    print("\n".join(account_lines(task)))
+    tasks, _ = _read(config)
+    for task in tasks:
+        spec = task.spec
+        print(f"{spec.title}: {spec.kind}, judged by {spec.metric}. {spec.source}")
+        print("\n".join(account_lines(task)))
 
 
 def _prepare(arguments: argparse.Namespace) -> None:

@@ -169,13 +169,19 @@ class Trials:
         )
         like = self._with_tasks.get(of_tasks)
         if chosen not in self._composed:
-            task = [] if like is None else [f"task=['{next(iter(like.task))}']"]
+            task = [] if like is None else [f"task=['{_any_task(like)}']"]
             self._composed[chosen] = self._new([*chosen, *task])
         config = self._composed[chosen].with_values(values, like)
         self._with_tasks.setdefault(of_tasks, config)
         return config, self._given | given_settings(
             o for o in settings if o.key_or_group in self._typed
         )
+
+
+def _any_task(config: RunConfig) -> str:
+    """Return a task of a run that has a file; a part of a set that is cut has none."""
+    name, spec = next(iter(config.task.items()))
+    return spec.part.of or name
 
 
 def _end(override: Override) -> list[str]:

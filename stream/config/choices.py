@@ -1,4 +1,4 @@
-"""The YAML files that can be chosen: tasks, streams, backbones, presets of learners.
+"""The YAML files that can be chosen: tasks, streams, protocols, backbones, presets of learners.
 
 They are read one by one, not composed. A file that cannot be used breaks nothing but its own name.
 """
@@ -17,9 +17,12 @@ from yaml import YAMLError
 from stream.config.backbone import BackboneConfig
 from stream.config.compose import override, searched_too
 from stream.config.composition import Composition
+from stream.config.data import StreamConfig
+from stream.config.parts import parts_of
 from stream.config.paths import conf_folder
+from stream.config.stream_files import tasks_of
 from stream.config.task import TaskSpec
-from stream.errors import UserError, first_line, require
+from stream.errors import UserError, choose, first_line, require
 
 Kind = TypeVar("Kind")
 SENTENCE_END = re.compile(r"(?<! al)\.\s+")
@@ -99,9 +102,17 @@ def tasks(extra: Path | None = None, only: str | None = None) -> Choices[TaskSpe
     return _choices("task", extra, lambda name, content: _task(name, content, extra), only)
 
 
-def streams(extra: Path | None = None) -> Choices[list[str]]:
-    """Return the tasks of each stream. ``extra`` is one more folder, with files in ``stream/``."""
-    return _choices("stream", extra, lambda name, content: list(_of(content, "stream")["tasks"]))
+def streams(extra: Path | None = None) -> Choices[StreamConfig]:
+    """Return the streams, with the parts of the sets that they cut by class.
+
+    ``extra`` is one more folder, with files in ``stream/``.
+    """
+    return _choices("stream", extra, lambda name, content: _stream(name, content, extra))
+
+
+def protocols(extra: Path | None = None) -> Choices[dict[str, Any]]:
+    """Return the settings of each protocol by dotted names. ``extra`` is one more folder."""
+    return _choices("protocol", extra, lambda name, content: _settings(content))
 
 
 def backbones(extra: Path | None = None) -> Choices[dict[str, Any]]:
@@ -191,6 +202,29 @@ def _task(name: str, content: dict[str, Any], extra: Path | None) -> TaskSpec:
 def _schema() -> DictConfig:
     """Return the form of a task; making it takes as long as filling it."""
     return OmegaConf.structured(TaskSpec)
+
+
+def _stream(name: str, content: dict[str, Any], extra: Path | None) -> StreamConfig:
+    """Return a stream from its file: all of it, or what stands below ``stream``."""
+    said = content.get("stream", content)
+    named = {**said, "tasks": tasks_of(name, said)} if isinstance(said, dict) else said
+    form = OmegaConf.structured(StreamConfig)
+    stream = cast("StreamConfig", OmegaConf.to_object(OmegaConf.merge(form, named)))
+    parts: dict[str, list[str]] = {}
+    for of, cut in stream.cut.items():
+        specs = tasks(extra, only=of).usable
+        choose(f"task of stream {name!r}", of, specs)
+        parts[of] = list(parts_of(of, specs[of].content, cut))
+    return stream.with_parts(parts)
+
+
+def _settings(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return the settings of a preset by dotted names, without its own name."""
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        inner = _settings(value, f"{above}{key}.") if isinstance(value, dict) else None
+        found |= {f"{above}{key}": value} if inner is None else inner
+    return {key: value for key, value in found.items() if key != "protocol"}
 
 
 def _backbone(name: str, content: dict[str, Any]) -> dict[str, Any]:

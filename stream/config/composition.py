@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -28,6 +28,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from stream.config.complaints import LACKING_FOLDER, complaints, members
 from stream.config.names import chosen_in, unknown_setting
 from stream.config.run import RunConfig
+from stream.config.stream_files import with_its_tasks
 from stream.config.task import TaskSpec
 from stream.config.task_files import check_task_files, check_task_settings, tasks_as_one
 from stream.errors import NeededError, UserError, first_line, require
@@ -92,6 +93,15 @@ class _Loader(ConfigLoaderImpl):
         finally:
             if collects:
                 gc.enable()
+
+    def _parse_overrides_and_create_caching_repo(
+        self, config_name: str | None, overrides: list[str]
+    ) -> tuple[list[Override], Any]:
+        """Return what Hydra reads files with; the file of a stream brings those of its tasks."""
+        parsed, made = super()._parse_overrides_and_create_caching_repo(config_name, overrides)
+        repo: Any = made
+        repo.load_config = partial(with_its_tasks, repo.load_config)
+        return parsed, repo
 
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: Any
@@ -243,15 +253,14 @@ class Composition:
         Raises:
             UserError: a value that its dataclass refuses, or a missing one.
         """
-        config = to_objects(self.settings)
-        self._refuse_lost_stream(config)
-        return config
+        self._refuse_lost_stream()
+        return to_objects(self.settings)
 
-    def _refuse_lost_stream(self, config: RunConfig) -> None:
+    def _refuse_lost_stream(self) -> None:
         """Raise UserError if a stream was asked for, and something else chose the tasks."""
         asked = [text for text in self.hydra.overrides.task if text.startswith("stream=")]
         require(
-            not asked or list(config.task) == config.stream.tasks,
+            not asked or list(self.settings.task) == list(self.settings.stream.tasks),
             f"{asked and asked[-1]} has no effect: 'task=[...]' or the experiment chose other tasks"
             "; give one of them",
         )
@@ -279,9 +288,8 @@ class Composition:
         if like is not None:
             parts["stream"] = like.stream
             return RunConfig(**parts, task=tasks)
-        config = RunConfig(**parts, task=tasks)
-        self._refuse_lost_stream(config)
-        return config
+        self._refuse_lost_stream()
+        return RunConfig(**parts, task=tasks)
 
     @cached_property
     def _tasks(self) -> dict[str, TaskSpec]:

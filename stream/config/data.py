@@ -1,9 +1,12 @@
 """Settings: which tasks a run learns, where their rows come from, and how many are used."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from stream.config.cut import CutSpec
 from stream.config.setting import SEED, Settings, at_least, setting
+from stream.errors import choose, require
 
 MOST_GENERATED = 10_000_000  # rows of one split, which are made in memory
 
@@ -14,7 +17,11 @@ class StreamConfig(Settings):
 
     Attributes:
         name: the name of the stream.
-        tasks: the names of its tasks, in order.
+        tasks: the names of its tasks, in order; by default those of its first order.
+        orders: orders in which its tasks were published, by the names that ``order`` takes.
+        other_numbers: what other papers call these orders, in words.
+        cut: how some of its tasks are cut into several, by class. In ``tasks`` and ``orders``, the
+            name of such a task stands for all of its parts.
         shared_labels: groups of tasks whose labels mean the same, name by name, such as the stars
             of two sets of reviews; where one head serves all tasks, such tasks share its outputs.
     """
@@ -23,7 +30,43 @@ class StreamConfig(Settings):
 
     name: str = "custom"
     tasks: list[str] = field(default_factory=list)
+    orders: dict[str, list[str]] = field(default_factory=dict)
+    other_numbers: dict[str, str] = field(default_factory=dict)
+    cut: dict[str, CutSpec] = field(default_factory=dict)
     shared_labels: list[list[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises UserError unless every order has exactly the tasks."""
+        super().__post_init__()
+        if not self.tasks and self.orders:
+            self.tasks = list(next(iter(self.orders.values())))
+        for name, order in self.orders.items():
+            odd = sorted(set(order) ^ set(self.tasks)) or sorted(
+                {task for task in order if order.count(task) > 1}
+            )
+            require(
+                not odd,
+                f"stream {self.name!r}: order {name!r} must have each of its tasks once; wrong: "
+                f"{', '.join(odd)}",
+            )
+        for name in self.other_numbers:
+            choose(f"order of stream {self.name!r}", name, self.orders)
+        for name in self.cut:
+            choose(f"task of stream {self.name!r}", name, self.tasks)
+
+    def with_parts(self, parts: Mapping[str, Sequence[str]]) -> "StreamConfig":
+        """Return the stream with the parts of sets in the places of the sets.
+
+        Args:
+            parts: the names of the parts, by the name of their set.
+        """
+
+        def placed(names: Sequence[str]) -> list[str]:
+            return [part for name in names for part in parts.get(name, [name])]
+
+        cut = {name: how for name, how in self.cut.items() if name not in parts}
+        orders = {name: placed(order) for name, order in self.orders.items()}
+        return replace(self, tasks=placed(self.tasks), orders=orders, cut=cut)
 
 
 @dataclass
@@ -88,9 +131,16 @@ class Limits(Settings):
     Attributes:
         train: of the training split.
         eval: of the validation split and of the test split.
+        per_class: of each class in the training split. A task of scores or answers counts as one
+            class, and a class with fewer rows has all of them taken.
+        eval_per_class: of each class in the validation split and in the test split.
+        seed: another sample of the training rows; null takes the first ones by a hash of the text.
     """
 
     GROUP: ClassVar[str] = "limits"
 
     train: int | None = setting(None, at_least(1))
     eval: int | None = setting(None, at_least(1))
+    per_class: int | None = setting(None, at_least(1))
+    eval_per_class: int | None = setting(None, at_least(1))
+    seed: int | None = setting(None, SEED)

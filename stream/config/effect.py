@@ -77,12 +77,17 @@ def _from(*sources: str) -> Callable[[RunConfig], bool]:
     return lambda config: config.data.source in sources
 
 
+def _sampled(config: RunConfig) -> bool:
+    """Whether training rows are sampled."""
+    return config.limits.train is not None or config.limits.per_class is not None
+
+
 NO_STEPS = "with learner={learner}, which makes no training steps"
 TABLE = (
     Effect(("training.*", "probe.*", "checkpoint.every", "count_flops"), _steps, NO_STEPS),
     Effect(
         ("backbone.pooling", "backbone.precision"),
-        _steps,
+        lambda config: _steps(config) or (_inferred(config) and config.router.reads_features),
         "with learner={learner}, which does not run the encoder",
     ),
     Effect(
@@ -112,6 +117,12 @@ TABLE = (
         lambda config: not _inferred(config),
         "with scenario=inferred, which measures every cell",
     ),
+    Effect(
+        ("stream.shared_labels",),
+        lambda config: config.scenario != "known",
+        "with scenario={scenario}: each task has a head of its own",
+    ),
+    Effect(("limits.seed",), _sampled, "with limits.train=null limits.per_class=null"),
     Effect(("data.root",), _rooted, "on these tasks: the folders of their files are absolute"),
     Effect(("task.*.files.*", "task.*.original.*"), _from("files"), "with data={data}"),
     Effect(("task.*.hub.*",), _from("hub"), "with data={data}"),

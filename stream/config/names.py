@@ -12,7 +12,7 @@ from stream.errors import UserError
 
 SCHEMA_GROUPS = ("learner", "data", "tracking")
 """The groups whose choices are dataclasses of their own, so that each one has other settings."""
-GROUPS = (*SCHEMA_GROUPS, "backbone", "stream", "task", "experiment")
+GROUPS = (*SCHEMA_GROUPS, "backbone", "stream", "task", "protocol", "experiment")
 NEAR = 0.6
 """The least similarity (difflib's ratio) of a name that is suggested."""
 MOST = 3

@@ -13,6 +13,7 @@ from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, Limits, StreamConfig
 from stream.config.display import AUTO, DISPLAYS
 from stream.config.router import RouterConfig
+from stream.config.parts import parts_of
 from stream.config.setting import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -23,7 +24,7 @@ from stream.config.setting import (
     setting,
 )
 from stream.config.task import TaskSpec
-from stream.errors import NeededError, require, unknown
+from stream.errors import NeededError, choose, require, unknown
 
 LEAKS = ("drop", "warn", "error")
 MOST_EPOCHS = 1_000_000
@@ -36,6 +37,7 @@ SCORE_NEUTRAL = (
     "device",
     "cache",
     "checkpoint",
+    "protocol",
     "experiment",
     "resume",
     "probe",
@@ -144,7 +146,7 @@ class RunConfig(Settings):
             of all tasks met so far (``shared_head``).
         router: how the task is inferred.
         order: the order of the tasks: ``given``, ``reversed``, ``by_size`` (fewest training
-            examples first) or ``random``.
+            examples first), ``random``, or one of the stream's own, such as ``published_1``.
         order_seed: the seed of a random order; null is 0.
         leaks: what to do with held-out texts in training rows: ``drop`` the training rows,
             ``warn``, or stop with an ``error``.
@@ -157,6 +159,7 @@ class RunConfig(Settings):
         seed: the seed of first weights, batches, dropout and everything else that is random.
         device: ``auto``, ``cpu``, ``cuda``, or one of several GPUs, such as ``cuda:1``.
         count_flops: count floating-point operations; steps are then executed eagerly.
+        protocol: the name of the preset that chose the rows and epochs of a published protocol.
         experiment: the name of the preset that chose these settings.
         sweep: the name of a multirun's folder; starting it again continues it.
         resume: the run folder to continue, or ``auto``.
@@ -172,7 +175,7 @@ class RunConfig(Settings):
     task: dict[str, TaskSpec] = field(default_factory=dict)
     scenario: str = setting("known", SCENARIOS)
     router: RouterConfig = field(default_factory=RouterConfig)
-    order: str = setting("given", ORDERS)
+    order: str = "given"
     order_seed: int | None = setting(None, SEED, needs={"order": "random"})
     leaks: str = setting("drop", LEAKS)
     cache: str | None = None
@@ -184,19 +187,23 @@ class RunConfig(Settings):
     seed: int = setting(0, SEED)
     device: str = "auto"
     count_flops: bool = False
+    protocol: str | None = None
     experiment: str | None = None
     sweep: str | None = None
     resume: str | None = None
     display: str = setting(AUTO, DISPLAYS)
 
     def __post_init__(self) -> None:
-        """Check the values.
+        """Check the values, and put the parts of sets that are cut in the places of the sets.
 
         Raises UserError unless every name is valid, there is at least one task, and the files of
         all tasks have a folder. Whether this machine has the device is not looked at.
         """
         super().__post_init__()
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
+        self._cut_sets()
+        orders = () if self.stream_name == "custom" else self.stream.orders
+        choose("order", self.order, (*ORDERS, *orders))
         for name in self.task:
             fits = NAME.fullmatch(name) is not None
             require(fits, f"task name {name!r} may hold letters, digits, '_' and '-' only")
@@ -210,6 +217,21 @@ class RunConfig(Settings):
             lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
             if lost:
                 raise NeededError(f"data.root is needed: give data.root=FOLDER, which has {lost}")
+
+    def _cut_sets(self) -> None:
+        """Cut sets by class; what a task says of itself counts before what the stream says."""
+        of_stream = self.stream.cut if list(self.task) == self.stream.tasks else {}
+        tasks: dict[str, TaskSpec] = {}
+        placed: dict[str, list[str]] = {}
+        for name, spec in self.task.items():
+            by_stream = name in of_stream and spec.cut.is_whole
+            parts = parts_of(name, spec, of_stream[name] if by_stream else spec.cut)
+            both = sorted(set(parts) & set(tasks))
+            require(not both, f"two tasks are called {', '.join(both)}: one is a part of {name}")
+            tasks |= parts
+            if by_stream:
+                placed[name] = list(parts)
+        self.task, self.stream = tasks, self.stream.with_parts(placed) if placed else self.stream
 
     @property
     def stream_name(self) -> str:

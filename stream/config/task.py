@@ -1,14 +1,17 @@
 """Settings: the YAML of a task, with its kind, labels and metric, and where its rows come from."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from omegaconf import MISSING
 
+from stream.config.cut import CutSpec, PartSpec
 from stream.config.setting import Settings, at_least, setting
 from stream.errors import choose, require
+from stream.formatting import count
 
 SPLITS = ("train", "validation", "test")
 PARQUET_SPLITS = {split: f"{split}.parquet" for split in SPLITS}
@@ -18,6 +21,10 @@ METRICS_OF = {  # by the kind of label: the valid metrics of a task
     "score": ("spearman",),
     "span": ("answer_f1", "exact_match"),
 }
+NUM_FIELDS = {"single": 1, "pair": 2, "span": 2}  # of each kind but multi, which has more
+MOST_NAMED = max(NUM_FIELDS.values())
+MOST_SEGMENTS = 2  # tokenizers mark no third text
+FIELD = re.compile(r"\{([^{}]*)\}")  # in a segment: where a field stands
 METRICS = tuple(metric for metrics in METRICS_OF.values() for metric in metrics)
 
 
@@ -83,12 +90,15 @@ class SourceColumns(Settings):
     Attributes:
         numbers_are_indices: whether a number that ``values`` does not map is an index into the
             labels; not on the hub, where copies of a data set number labels differently.
-        text: the text column, or the two columns of a pair in reading order.
+        text: the column of each text field, in the order of the task's fields; a list in the place
+            of a column is one field of several columns, joined by a blank; empty ones are left out.
         label: the label column; a ``*`` stands for the rest of a long name. In a span task, the
             column with the texts of the answers.
         start: in a span task, the column with the first character of each answer.
         values: source value -> label name, where they differ (``*`` as above).
         exclude: label values whose rows are dropped on purpose, such as "not sure".
+        unescape: whether a backslash and ``n`` in a text stand for a line break, and ``\\r\\n``,
+            ``\\"`` and ``\\u00e9`` for what they are in a program; so Yelp's and Yahoo's files.
         drop: which rows may be dropped instead of causing an error (`DROPPABLE`).
         group: when splits are made, rows with the same value in this column stay in one split.
         rows: the expected number of rows in each part of the source.
@@ -96,21 +106,32 @@ class SourceColumns(Settings):
 
     numbers_are_indices: ClassVar[bool] = True
 
-    text: list[str] = field(default_factory=list)
+    text: list[Any] = field(default_factory=list)
     label: str = "label"
     start: str | None = None
     values: dict[str, str] = field(default_factory=dict)
     exclude: list[str] = field(default_factory=list)
+    unescape: bool = False
     drop: list[str] = field(default_factory=list)
     group: str | None = None
     rows: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the values. Raises UserError unless ``drop`` and ``values`` are valid."""
+        """Check the values. Raises UserError unless text, ``drop`` and ``values`` are valid."""
         super().__post_init__()
         for reason in self.drop:
             choose("drop reason", reason, DROPPABLE)
         _check_texts("values", self.values)
+        for columns in self.text_columns:
+            require(
+                bool(columns) and all(isinstance(column, str) for column in columns),
+                f"text must be names of columns, or lists of such names, got {self.text}",
+            )
+
+    @property
+    def text_columns(self) -> list[list[str]]:
+        """The columns of each text field; several are joined."""
+        return [list(at) if isinstance(at, list | tuple) else [at] for at in self.text]
 
 
 def _check_texts(what: str, texts: Mapping[str, object]) -> None:
@@ -188,8 +209,14 @@ class TaskSpec(Settings):
 
     Attributes:
         title: the name in tables and figures.
-        kind: ``single`` or ``pair`` (one or two texts per row), or ``span`` (a question, and a
-            context that contains the answer).
+        kind: ``single``, ``pair`` or ``multi`` (one, two, or more text fields per row), or ``span``
+            (a question, and a context that contains the answer).
+        fields: the names of the text fields; empty means the columns of ``files`` (or, without
+            them, of ``original`` or ``hub``).
+        segments: what the encoder reads, as one or two texts with each field's name in braces once,
+            such as ``["word: {word} {sentence1}", "{sentence2}"]``. Empty means that the last field
+            is the second segment, and that the others are the first, apart by a blank; a single
+            field is one segment.
         labels: the names of the classes, in the order of the outputs; null for regression and for
             span tasks.
         score_range: the lowest and highest score of a regression task; null for other tasks.
@@ -201,12 +228,16 @@ class TaskSpec(Settings):
             folder of ``files`` does not exist.
         hub: the task for ``data=hub``.
         generated: the task for ``data=generated``.
+        cut: how the set is cut into several tasks by class.
+        part: which set the task is a part of; the program fills it in where a set is cut.
     """
 
     GROUP: ClassVar[str] = "task"
 
     title: str = MISSING
-    kind: str = setting(MISSING, ("single", "pair", "span"))
+    kind: str = setting(MISSING, ("single", "pair", "multi", "span"))
+    fields: list[str] = field(default_factory=list)
+    segments: list[str] = field(default_factory=list)
     labels: list[str] | None = None
     score_range: list[float] | None = None
     metric: str = setting(MISSING, METRICS)
@@ -216,6 +247,8 @@ class TaskSpec(Settings):
     original: FilesSource = field(default_factory=FilesSource)
     hub: HubSource = field(default_factory=HubSource)
     generated: GeneratedText = field(default_factory=GeneratedText)
+    cut: CutSpec = field(default_factory=CutSpec)
+    part: PartSpec = field(default_factory=PartSpec)
 
     def __post_init__(self) -> None:
         """Check the values. Raises UserError if the specification contradicts itself."""
@@ -232,17 +265,40 @@ class TaskSpec(Settings):
             f"task {self.title!r}: f1 needs exactly two labels (it is the F1 of the second), "
             f"got {self.labels}",
         )
-        expected = 1 if self.kind == "single" else 2
+        self._check_fields()
         for columns in (self.files, self.original, self.hub):
-            require(
-                len(columns.text) in (0, expected),
-                f"task {self.title!r}: a {self.kind} task has {expected} text column(s), "
-                f"got {columns.text}",
-            )
             require(
                 not columns.text or (columns.start is not None) == (self.kind == "span"),
                 f"task {self.title!r}: a span task needs start, the column of the answers' first "
                 "characters; other tasks must not have it",
+            )
+
+    def _check_fields(self) -> None:
+        """Raise UserError unless every source has the task's fields, and segments name them."""
+        names = self.field_names
+        expected = NUM_FIELDS.get(self.kind, max(len(names), MOST_NAMED + 1))
+        for what in (self.fields, self.files.text, self.original.text, self.hub.text):
+            require(
+                len(what) in (0, expected),
+                f"task {self.title!r}: a {self.kind} task has "
+                f"{count(expected, 'text column')}{' or more' if self.kind == 'multi' else ''}, "
+                f"the same in every source, got {what}",
+            )
+        require(
+            len(set(names)) == len(names),
+            f"task {self.title!r}: text fields must have different names, got {names}",
+        )
+        if self.segments:
+            require(self.kind != "span", f"task {self.title!r}: a span task has no segments")
+            require(
+                len(self.segments) <= MOST_SEGMENTS,
+                f"task {self.title!r}: an encoder reads one or two segments, got {self.segments}",
+            )
+            named = [name for segment in self.segments for name in FIELD.findall(segment)]
+            require(
+                sorted(named) == sorted(names),
+                f"task {self.title!r}: segments must name each field once in braces, got {named}. "
+                f"Fields: {', '.join(names)}",
             )
 
     def _check_labels(self) -> None:
@@ -262,6 +318,18 @@ class TaskSpec(Settings):
         if self.score_range is not None:
             low, high = self.score_range
             require(low < high, f"task {self.title!r}: score_range must rise, got {low}, {high}")
+
+    @property
+    def field_names(self) -> list[str]:
+        """The names of the text fields; none if neither they nor the columns are known."""
+        sources = (self.files, self.original, self.hub)
+        columns = next((source.text_columns for source in sources if source.text), [])
+        return list(self.fields) or [" ".join(joined) for joined in columns]
+
+    @property
+    def num_fields(self) -> int:
+        """How many texts a row has."""
+        return NUM_FIELDS.get(self.kind) or len(self.field_names)
 
     @property
     def needs_root(self) -> bool:

@@ -24,8 +24,8 @@ from stream.errors import require
 PATHS = re.compile(
     r"resume|cache|data\.root|backbone\.(location|tokenizer)|hydra\.(run|sweep)\.dir|task\..+\.folder"
 )
-OPTIONAL = "experiment"
-"""The group of which nothing may be chosen."""
+OPTIONAL = ("protocol", "experiment")
+"""The groups of which nothing may be chosen."""
 
 
 def without_dashes(arguments: Iterable[str], options: Iterable[str]) -> list[str]:
@@ -117,7 +117,7 @@ def _choice(text: str, start: str, key: str, value: str) -> str:
     if parsed is None:
         return text
     found = parsed._value
-    if found is None and key == OPTIONAL:
+    if found is None and key in OPTIONAL:
         return f"~{key}"
     if isinstance(found, ChoiceSweep):
         names = [_name(text, key, item) for item in found.list]

@@ -2,19 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import SPLITS
-from stream.data.loading import load_task
+from stream.data.loading import load_tasks
 from stream.data.prepare.leakage import Leak, handle_leaks
-from stream.data.prepare.samples import subsample
+from stream.data.prepare.samples import num_short, subsample
 from stream.data.task import LoadedTask, Task
 from stream.data.text_encoder import TextEncoder
 from stream.formatting import count
 from stream.seeding import numpy_generator
 
+LOG = logging.getLogger(__name__)
 Notify = Callable[[str, str], None]
 """Called with what is about to be done, and how far that is."""
 
@@ -36,48 +38,82 @@ def build_tasks(
     Raises:
         UserError: data that are missing or wrong, or leaks with ``leaks=error``.
     """
-    loaded, tasks = {}, []
+    tasks = []
     of, all_tasks = len(config.task), count(len(config.task), "task")
-    for number, (name, spec) in enumerate(config.task.items(), 1):
+
+    def reading(name: str, number: int) -> None:
         notify(f"reading {all_tasks}", f"{number} of {of}, {name}")
-        loaded[name] = load_task(config.data, name, spec, cache_folder(config.cache))
+
+    loaded = load_tasks(config.data, config.task, cache_folder(config.cache), reading)
     notify("checking leaks", "")
     leaks = handle_leaks(loaded, config.leaks)
+    _say_short(config, loaded)
     for number, (name, task) in enumerate(loaded.items(), 1):
         notify(f"encoding {all_tasks}", f"{number} of {of}, {name}")
         tasks.append(_encode(config, name, task, encoder))
-    return arrange(tasks, config.order, config.order_seed), leaks
+    return arrange(tasks, config.order, config.order_seed, config.stream.orders), leaks
+
+
+def _say_short(config: RunConfig, loaded: Mapping[str, LoadedTask]) -> None:
+    """Log which tasks have fewer training rows of a class than ``limits.per_class`` asks for."""
+    wanted = config.limits.per_class
+    if wanted is None:
+        return
+    short = []
+    for name, task in loaded.items():
+        labels = config.task[name].labels
+        num_labels = None if labels is None else len(labels)
+        found = num_short(task.rows["train"], num_labels, wanted)
+        if found:
+            short.append(f"{name} ({found} of {num_labels or 1})")
+    if short:
+        LOG.warning(
+            "limits.per_class=%d: all rows are taken of classes that have fewer: %s",
+            wanted,
+            ", ".join(short),
+        )
 
 
 def _encode(config: RunConfig, name: str, loaded: LoadedTask, encoder: TextEncoder) -> Task:
     """Take the task's samples (``limits``) and encode them."""
-    spec = config.task[name]
+    spec, limits = config.task[name], config.limits
     num_labels = None if spec.labels is None else len(spec.labels)
     splits, hashes = {}, {}
     for split in SPLITS:
-        limit = config.limits.train if split == "train" else config.limits.eval
-        rows = subsample(loaded.rows[split], limit, num_labels)
+        of_train = limits.train, num_labels, limits.per_class, limits.seed
+        of_others = limits.eval, num_labels, limits.eval_per_class
+        rows = subsample(loaded.rows[split], *(of_train if split == "train" else of_others))
         hashes[split] = rows.digest()
         splits[split] = encoder.encode(rows, hashes[split])
     return Task(name, spec, splits, hashes, loaded.accounts)
 
 
-def arrange(tasks: Sequence[Task], order: str, seed: int | None) -> list[Task]:
+def arrange(
+    tasks: Sequence[Task],
+    order: str,
+    seed: int | None,
+    published: Mapping[str, Sequence[str]] | None = None,
+) -> list[Task]:
     """Return the tasks in the order of the stream.
 
     Args:
         tasks: in the given order.
-        order: ``given``, ``reversed``, ``by_size`` (fewest training examples first) or ``random``.
+        order: ``given``, ``reversed``, ``by_size`` (fewest training examples first), ``random``, or
+            one of ``published``.
         seed: for a random order, which is a pure function of the seed and the *set* of names.
+        published: the names of the tasks in each of the stream's own orders.
     """
+    if published and order in published:
+        by_name = {task.name: task for task in tasks}
+        return [by_name[name] for name in published[order]]
     if order == "reversed":
         return list(reversed(tasks))
     if order == "by_size":
         return sorted(tasks, key=lambda task: (len(task.split("train")), task.name))
     if order == "random":
-        by_name = sorted(tasks, key=lambda task: task.name)
-        permutation = numpy_generator(seed or 0, "order").permutation(len(by_name))
-        return [by_name[i] for i in permutation]
+        in_turn = sorted(tasks, key=lambda task: task.name)
+        permutation = numpy_generator(seed or 0, "order").permutation(len(in_turn))
+        return [in_turn[i] for i in permutation]
     return list(tasks)
 
 

@@ -1,4 +1,4 @@
-"""Load one task as text from its source, whichever source the run uses."""
+"""Load tasks as text from their source, whichever source the run uses."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from stream.config.data import FilesData, GeneratedData, HubData
+from stream.config.parts import whole_of
 from stream.config.task import PARQUET_SPLITS, SPLITS, TaskSpec
+from stream.data.prepare.cutting import part_of
 from stream.data.prepare.splits import prepare_splits
 from stream.data.sources import generated
 from stream.data.sources.files import read_files
@@ -15,6 +17,38 @@ from stream.data.sources.hub import read_hub
 from stream.data.table import Account
 from stream.data.task import LoadedTask
 from stream.errors import UserError, require
+
+
+def load_tasks(
+    data: Any, tasks: Mapping[str, TaskSpec], cache: Path, notify: Callable[[str, int], None]
+) -> dict[str, LoadedTask]:
+    """Read every task from its source; a set that is cut into parts is read once.
+
+    Args:
+        data: the settings of the source: `GeneratedData`, `FilesData` or `HubData`.
+        tasks: the tasks by name.
+        cache: the user's cache folder.
+        notify: called with the name and the number (from 1) of each task before it is read.
+
+    Returns:
+        The tasks as text, by name; no split is empty.
+
+    Raises:
+        UserError: something is missing or wrong; says what and where in one line.
+    """
+    loaded: dict[str, LoadedTask] = {}
+    wholes: dict[str, LoadedTask] = {}
+    for number, (name, spec) in enumerate(tasks.items(), 1):
+        notify(name, number)
+        of = spec.part.of
+        if of is None:
+            loaded[name] = load_task(data, name, spec, cache)
+            continue
+        if of not in wholes:
+            wholes[of] = load_task(data, of, whole_of(spec), cache)
+        loaded[name] = part_of(wholes[of], spec)
+        _check_splits(name, loaded[name])
+    return loaded
 
 
 def load_task(data: Any, name: str, spec: TaskSpec, cache: Path) -> LoadedTask:
@@ -33,6 +67,12 @@ def load_task(data: Any, name: str, spec: TaskSpec, cache: Path) -> LoadedTask:
         UserError: something is missing or wrong; says what and where in one line.
     """
     loaded = _LOADERS[type(data)](data, name, spec, cache)
+    _check_splits(name, loaded)
+    return loaded
+
+
+def _check_splits(name: str, loaded: LoadedTask) -> None:
+    """Raise UserError if a split of a task is empty."""
     for split in SPLITS:
         account = loaded.accounts[split]
         require(
@@ -40,7 +80,6 @@ def load_task(data: Any, name: str, spec: TaskSpec, cache: Path) -> LoadedTask:
             f"task {name!r}: split {split!r} is empty: {account.read} rows read from "
             f"{account.where}, dropped: {account.dropped or 'none'}",
         )
-    return loaded
 
 
 def _load_generated(data: GeneratedData, name: str, spec: TaskSpec, cache: Path) -> LoadedTask:

@@ -90,15 +90,19 @@ def deciding_values(
 
 
 def deciding_digest(deciding: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what `deciding_values` returned; null is as good as not there."""
+    """Return the SHA-256 of what `deciding_values` returned.
+
+    Null, and what holds nothing else, is as good as not there: an older version lacks some settings.
+    """
     text = json.dumps(_without_null(deciding), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _without_null(value: Any) -> Any:
-    """Return JSON values without the keys whose value is null."""
+    """Return JSON values without the keys whose value is null or holds nothing else."""
     if isinstance(value, Mapping):
-        return {k: _without_null(v) for k, v in value.items() if v is not None}
+        kept = {k: _without_null(v) for k, v in value.items()}
+        return {k: v for k, v in kept.items() if v is not None and v not in ([], {})}
     return [_without_null(v) for v in value] if isinstance(value, list) else value
 
 
@@ -153,9 +157,14 @@ def _differences(
     elif _nested(old) and _nested(new) and len(old) == len(new):
         for index, pair in enumerate(zip(old, new, strict=True)):
             yield from _differences(*pair, f"{path}[{index}]", (), missing)
-    elif old != new:
+    elif old != new and not (_is_empty(old) and _is_empty(new)):
         was, now = _shown(old), _shown(new)
         yield f"{path} was {was}{';' if ', ' in was else ','} now {now}"
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a value is null, or holds nothing but null: an older version lacks such a setting."""
+    return _without_null(value) in (None, [], {})
 
 
 def _nested(value: Any) -> bool:

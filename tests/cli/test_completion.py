@@ -12,10 +12,12 @@ from hydra._internal.core_plugins.bash_completion import BashCompletion
 from stream.cli.completion import TYPED, completing
 from stream.cli.main import COMMANDS, main
 from stream.cli.run import main as run
+from stream.config.choices import names
 from stream.learners import LEARNERS
 from stream.version import installed_version
 
 ROOT = Path(__file__).parent.parent.parent
+FIRST = names("task")[0]
 # What bash does when TAB is pressed behind "$1".
 PRESS_TAB = """
 COMP_LINE=$1; COMP_POINT=${#1}; words=($1); COMP_CWORD=$((${#words[@]} - 1))
@@ -64,15 +66,16 @@ def test_commands_and_names_are_offered(capsys, monkeypatch) -> None:
     assert set(LEARNERS) < set(complete("task-stream show learner ", capsys, monkeypatch))
     assert "sst2" in complete("task-stream tasks show s", capsys, monkeypatch)
     assert "glue9" in complete("task-stream show stream gl", capsys, monkeypatch)
+    assert "online" in complete("task-stream show protocol o", capsys, monkeypatch)
     assert complete("task-stream compare ru", capsys, monkeypatch) == []  # files
 
 
 @pytest.mark.parametrize(
     ("typed", "read"),
     [
-        ("task-stream run lear", "task-stream task=[cola] lear"),
-        ("task-stream run ", "task-stream task=[cola] "),
-        ("python run_stream.py seed=1 lear", "python run_stream.py task=[cola] seed=1 lear"),
+        ("task-stream run lear", f"task-stream task=[{FIRST}] lear"),
+        ("task-stream run ", f"task-stream task=[{FIRST}] "),
+        ("python run_stream.py seed=1 lear", f"python run_stream.py task=[{FIRST}] seed=1 lear"),
         ("task-stream run task=[rte] le", "task-stream task=[rte] le"),
         ("task-stream run experiment=smoke ", "task-stream experiment=smoke "),
     ],

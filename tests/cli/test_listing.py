@@ -16,7 +16,7 @@ from stream.cli.tasks import add_commands
 from stream.learners import LEARNERS
 
 ROOT = Path(__file__).parent.parent.parent
-LISTINGS = ("learners", "tasks", "streams", "backbones", "metrics")
+LISTINGS = ("learners", "tasks", "streams", "protocols", "backbones", "metrics")
 ESCAPE = "\x1b"
 MINE = """\
 mine:
@@ -75,7 +75,11 @@ def test_json_has_every_name(said) -> None:
         for stream in json.loads(said("streams", "--json"))["streams"]
     }
     assert set(named) == stems("stream")
-    assert named["glue9"] == OmegaConf.load(ROOT / "conf/stream/glue9.yaml").defaults[0]["/task"]
+    assert named["glue9"] == OmegaConf.load(ROOT / "conf/stream/glue9.yaml").tasks
+    assert named["clinc150_15x10"] == [f"clinc150_{part}" for part in range(1, 16)]
+    protocols = {p["name"]: p["settings"] for p in json.loads(said("protocols", "--json"))["protocols"]}
+    assert set(protocols) == stems("protocol")
+    assert protocols["online"] == {"training.epochs": 1, "training.min_steps": 0}
     backbones = json.loads(said("backbones", "--json"))["backbones"]
     assert {backbone["name"] for backbone in backbones} == stems("backbone")
     assert "bwt" in {metric["name"] for metric in json.loads(said("metrics", "--json"))["of_runs"]}
@@ -139,11 +143,20 @@ def test_show_shows_one_of_each_kind(said) -> None:
     for what, name in (
         ("task", "stsb"),
         ("stream", "glue9"),
+        ("protocol", "rows20"),
         ("backbone", "tiny"),
         ("metric", "bwt"),
     ):
         assert said("show", what, name).startswith(f"{name}: ")
         assert json.loads(said("show", what, name, "--json"))["name"] == name
+
+
+def test_show_has_every_order_of_a_stream_and_its_other_numbers(said) -> None:
+    shown = said("show", "stream", "long15")
+    for number, other in ((4, 8), (5, 9), (6, 10)):
+        assert f"order=published_{number}" in shown
+        assert f"published_{number} is {other} in" in " ".join(shown.split())
+    assert "same labels" in said("show", "stream", "cl5")
 
 
 @pytest.mark.parametrize("what", SHOWN)
@@ -152,6 +165,7 @@ def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str], what: s
         "learner": "lora",
         "task": "sst2",
         "stream": "glue9",
+        "protocol": "rows200",
         "backbone": "tiny",
         "metric": "bwt",
     }

@@ -10,7 +10,7 @@ import pytest
 
 from stream.cli.overrides import CommandLine, check_command_line
 from stream.config.backbone import BackboneConfig
-from stream.config.data import FilesData, HubData
+from stream.config.data import FilesData, HubData, Limits
 from stream.config.effect import TABLE, check_effects
 from stream.config.given import given_settings
 from stream.config.router import RouterConfig
@@ -59,6 +59,10 @@ RUNS: dict[str, Callable[[], RunConfig]] = {
     ),
     "hub's": lambda: on(backbone=BackboneConfig("bert", "hub", "some/id")),
     "two tasks": lambda: on(task=task() | {"other": one_task().task["rte"]}),
+    "two tasks with one head": lambda: on(
+        task=task() | {"other": one_task().task["rte"]}, scenario="shared_head"
+    ),
+    "a sample of a class": lambda: on(limits=Limits(per_class=8)),
     "files": files,
     "absolute files": lambda: files(files=ABSOLUTE, original=ABSOLUTE),
     "one is relative": lambda: files(files=ABSOLUTE, original=RELATIVE),
@@ -83,6 +87,8 @@ IDLE = [
     ("adapter", "+backbone.shape.hidden_size=8"),
     ("adapter", "order=reversed"),
     ("adapter", "evaluation.unseen=true"),
+    ("adapter", "limits.seed=1"),
+    ("two tasks", "stream.shared_labels=[[other]]"),
     ("absolute files", "data.root=here"),
     ("adapter", "task.rte.files.folder=here"),
     ("hub", "task.rte.original.folder=here"),
@@ -106,6 +112,8 @@ USED = [
     ("hub's", "backbone.location=other/id"),
     ("two tasks", "order=reversed"),
     ("two tasks", "evaluation.unseen=true"),
+    ("two tasks with one head", "stream.shared_labels=[[other]]"),
+    ("a sample of a class", "limits.seed=1"),
     ("files", "data.root=here"),
     ("one is relative", "data.root=here"),
     ("files", "task.rte.files.folder=here"),

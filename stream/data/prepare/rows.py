@@ -4,6 +4,7 @@ N is the number of rows of a source table. Always, read = kept + dropped.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -21,6 +22,8 @@ from stream.data.task import Rows
 from stream.errors import UserError, require
 
 pc: Any = pyarrow.compute  # a type checker does not see functions that are created at import
+# Line breaks, quotes and (of UTF-16) characters; a quote may still be doubled as in CSV.
+ESCAPE = re.compile(r'\\(?:r\\n|n|""?)|((?:\\u[0-9a-fA-F]{4})+)')
 # The outcome of a row: kept, or dropped for one of the reasons below.
 KEEP, NO_TEXT, NO_LABEL, UNKNOWN, EXCLUDED, DUPLICATE = range(6)
 REASONS = {
@@ -56,12 +59,13 @@ def account_rows(
     require(len(columns.text) > 0, f"task {name!r}: its YAML names no column of text for {where}")
     hint = f"; {len(source.ragged)} lines have more or fewer fields (set skip in the dialect to "
     hint = f"{hint}leave out lines above the table)" if source.ragged else ""
-    for column in filter(None, [*columns.text, columns.label, columns.start]):
+    used = [column for of_field in columns.text_columns for column in of_field]
+    for column in filter(None, [*used, columns.label, columns.start]):
         require(
             column in table.column_names,
             f"task {name!r}: {where} has no column {column!r}; it has {table.column_names}{hint}",
         )
-    for column in columns.text:
+    for column in used:
         require(
             column not in source.provenance.get("json_text", "").split(", "),
             f"task {name!r}: {where}: column {column!r} holds values of several types, not text",
@@ -69,7 +73,7 @@ def account_rows(
     account = Account(where, source.dialect, provenance=dict(source.provenance))
     account.read = table.num_rows + len(source.ragged)
     _account_ragged(name, columns, source, account)
-    texts = [_texts(table.column(column), column, where) for column in columns.text]
+    texts = [_field(table, of_field, columns, where) for of_field in columns.text_columns]
     if columns.start is None:
         labels, outcome, seen = _labels(spec, columns, table.column(columns.label))
     else:
@@ -101,6 +105,26 @@ def _account_ragged(
             "drop: [ragged] in the task's YAML",
         )
     account.drop("ragged", [row.line for row in source.ragged])
+
+
+def _field(
+    table: pa.Table, names: Sequence[str], columns: SourceColumns, where: str
+) -> list[str]:
+    """Return a text field as strings: one column, or several joined by a blank where not empty."""
+    texts = [_texts(table.column(name), name, where) for name in names]
+    if columns.unescape:
+        texts = [[ESCAPE.sub(_unescaped, text) for text in column] for column in texts]
+    if len(texts) == 1:
+        return texts[0]
+    return [" ".join(text for text in row if text.strip()) for row in zip(*texts, strict=True)]
+
+
+def _unescaped(found: re.Match) -> str:
+    """Return what an escape in a text stands for."""
+    if found[1]:
+        units = bytes.fromhex(found[1].replace(r"\u", ""))
+        return units.decode("utf-16-be", "replace")
+    return '"' if '"' in found[0] else "\n"
 
 
 def _texts(column: pa.ChunkedArray, name: str, where: str) -> list[str]:
@@ -235,13 +259,23 @@ def _check_unknown(
 def _count_duplicates(rows: Rows, outcome: np.ndarray, account: Account, *, drop: bool) -> None:
     """Count texts that occur twice in a split, with the same label or with another one."""
     kept = np.flatnonzero(outcome == KEEP)
-    _, first, group = np.unique(rows.keys[kept], return_index=True, return_inverse=True)
-    is_later = first[group] != np.arange(len(kept))
-    is_same = rows.labels[kept] == rows.labels[kept][first[group]]
-    account.repeated = int((is_later & is_same).sum())
-    account.contradicting = int((is_later & ~is_same).sum())
+    same, other = repeats(rows.keys[kept], rows.labels[kept])
+    account.repeated, account.contradicting = int(same.sum()), int(other.sum())
     if drop:
-        outcome[kept[is_later & is_same]] = DUPLICATE
+        outcome[kept[same]] = DUPLICATE
+
+
+def repeats(keys: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows have the text of an earlier one, bool [N]: with its label, with another.
+
+    Args:
+        keys: the `text_key` of each row, uint64 [N].
+        labels: the label of each row, [N].
+    """
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    is_later = first[group] != np.arange(len(keys))
+    is_same = labels == labels[first[group]]
+    return is_later & is_same, is_later & ~is_same
 
 
 assert set(REASONS.values()) | {"ragged"} >= set(DROPPABLE)
