@@ -12,8 +12,8 @@ from omegaconf import MISSING
 from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, Limits, StreamConfig
 from stream.config.display import AUTO, DISPLAYS
-from stream.config.router import RouterConfig
 from stream.config.parts import parts_of
+from stream.config.router import RouterConfig
 from stream.config.setting import (
     NOT_NEGATIVE,
     POSITIVE,

@@ -78,7 +78,7 @@ def test_a_covariance_turns_a_decision() -> None:
     router = Mahalanobis(RouterConfig(kind="mahalanobis", shrinkage=0.5))
     spread = np.array([[4.0, 0.0], [-4.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     router.learn("a", [(spread, np.zeros(4, np.int64))])
-    router.learn("b", [(spread + [3.0, 3.0], np.zeros(4, np.int64))])
+    router.learn("b", [(spread + 3, np.zeros(4, np.int64))])
     # S = diag(8, 0.5), its mean 4.25; shrunk by half: diag(6.125, 2.375).
     np.testing.assert_allclose(router.covariance(), np.diag([6.125, 2.375]))
     text = np.array([[2.9, 0.9]])
