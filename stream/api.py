@@ -87,6 +87,9 @@ class Results:
     def predict(self, task: str, texts: "Sequence[Text]") -> "list[Prediction]":
         """Return the learner's answer for each text (for a pair of texts, a tuple of two).
 
+        ``task="auto"`` leaves the task of each text to the router of a run with
+        ``scenario=inferred``; each answer says which it is.
+
         Raises:
             UserError: a task that was not learned, texts that are not what it takes, or a run that
                 kept no checkpoint.

@@ -114,6 +114,13 @@ def _headline_values(methods: Sequence[Method]) -> list[tuple[str, str, Value, S
             against("fwt_independent"),
             percent,
         ),
+        (
+            "inferred score %",
+            "average score where the task of a text is inferred",
+            metric("routed_average_score"),
+            percent,
+        ),
+        ("routed right %", "texts given to their task", metric("routing_accuracy"), percent),
         ("min-ACC %", "De Lange et al. 2023, from the probe", metric("min_acc"), percent),
         ("WC-ACC %", "De Lange et al. 2023, from the probe", metric("wc_acc"), percent),
     ]

@@ -29,7 +29,9 @@ def settings_of(record: RunRecord) -> dict[str, str]:
 
 def _flatten(record: RunRecord) -> Iterator[tuple[str, str]]:
     yield "backbone", record.backbone
-    pending = [(name, record.config.get(name)) for name in PARTS]
+    yield "scenario", record.scenario
+    parts = (*PARTS, "router") if record.scenario == "inferred" else PARTS
+    pending = [(name, record.config.get(name)) for name in parts]
     for key, value in pending:  # grows while it is read
         if isinstance(value, dict):
             pending.extend((f"{key}.{name}", inner) for name, inner in value.items())

@@ -59,6 +59,12 @@ COSTS = (
     Column("total_multiple", f"total\n{TIMES} base", total_multiple, show_multiple),
     Column("elapsed_s", "time\ns", elapsed_s, show_seconds),
 )
+INFERRED = (
+    Column("routed_average_score", "inferred\nscore %", metric("routed_average_score")),
+    Column("routed_forgetting", "its for-\ngetting %", metric("routed_forgetting")),
+    Column("routing_accuracy", "routed\nright %", metric("routing_accuracy")),
+)
+"""Of runs that infer the task of a text."""
 REFERENCE_HEADERS = dict(
     zip(
         REFERENCE_METRICS,
@@ -75,22 +81,19 @@ REFERENCE_HEADERS = dict(
 )
 
 
-OF_SOME_RUNS = {*REFERENCE_HEADERS, *(column.name for column in OF_SEEN_CLASSES)}
-
-
 def all_columns(references: References) -> list[Column]:
     """Every column that there can be, in order."""
     against = [
         Column(name, header, references.reader(name)) for name, header in REFERENCE_HEADERS.items()
     ]
-    return [*SCORES, *OF_SEEN_CLASSES, *COSTS, *against]
+    return [*SCORES, *OF_SEEN_CLASSES, *COSTS, *INFERRED, *against]
 
 
 def columns_of(runs: Sequence[RecordedRun], references: References) -> list[Column]:
-    """The columns of these runs: of those against references the ones that a run has a value of."""
+    """The columns of these runs: beside scores and costs, those that a run has a value of."""
+    always = (*SCORES, *COSTS)
     return [
         column
         for column in all_columns(references)
-        if column.name not in OF_SOME_RUNS
-        or any(column.read(run.record) is not None for run in runs)
+        if column in always or any(column.read(run.record) is not None for run in runs)
     ]

@@ -12,7 +12,7 @@ from analysis.runs.comparable import check_comparable
 from analysis.runs.estimate import CONFIDENCE, Estimate
 from analysis.runs.methods import build_methods, group, settings_of
 from analysis.runs.values import num_learned, trained_fraction
-from analysis.tables.columns import SCORES, all_columns
+from analysis.tables.columns import INFERRED, SCORES, all_columns
 from analysis.tables.paired import differences
 from analysis.tables.references import References
 
@@ -47,7 +47,7 @@ def _values(label: str, run: RecordedRun, against: Mapping[str, float | None]) -
         "status": record.status,
         "tasks_learned": num_learned(record),
         "tasks": len(record.order),
-        **{column.name: column.read(record) for column in SCORES},
+        **{column.name: column.read(record) for column in (*SCORES, *INFERRED)},
         **against,
         "trained_fraction": trained_fraction(record),
         "total_multiple": record.ledger.total_multiple,

@@ -18,6 +18,7 @@ from stream.config import choices
 from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, GeneratedData, HubData, Limits, StreamConfig
 from stream.config.description import SettingDescription, described_settings, meanings, shown
+from stream.config.router import RouterConfig
 from stream.config.run import (
     CheckpointConfig,
     EvaluationConfig,
@@ -36,7 +37,7 @@ ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
 CODE = re.compile(r"``(.+?)``")
 PARTS: tuple[type[Settings], ...] = (
     *(RunConfig, TrainingConfig, EvaluationConfig, Limits, ProbeConfig, CheckpointConfig),
-    *(BackboneConfig, GeneratedData, FilesData, HubData, StreamConfig),
+    *(BackboneConfig, GeneratedData, FilesData, HubData, StreamConfig, RouterConfig),
 )
 OF_A_TASK: tuple[type[Settings], ...] = (FilesSource, HubSource, GeneratedText, DialectSpec)
 RECORDS = (

@@ -42,6 +42,7 @@ CASES = {
     name: (f"learner={name}", *(STEPS if kind.tags.uses_encoder else ()))
     for name, kind in LEARNERS.items()
 }
+CASES["inferred"] = ("learner=finetune", "scenario=inferred", *STEPS)
 CASES["joint_prefix"] = ("learner=joint", "learner.prefix=true", *STEPS)
 # What a run calls at its stages; it dies at the start of one of these calls.
 MOMENTS = {
@@ -49,6 +50,7 @@ MOMENTS = {
     "restore": "stream.run.checkpoint_manager:CheckpointManager.load_tasks",
     "step": "stream.training.fit_state:FitState.note",
     "evaluation": "stream.run.run:evaluate",
+    "routing": "stream.evaluation.routed:evaluated",
     "write": "stream.run.checkpoint:write_atomic",  # dies with half of it in the temporary file
     "flush": "os:fsync",
     "rename": "pathlib:Path.replace",
@@ -152,6 +154,10 @@ def comparable(folder: Path) -> dict[str, Any]:
         results["probe"].pop("seconds")
     for cell in (cell for row in results["cells"] for cell in row if cell):
         cell.pop("seconds")
+        if cell["routed"] is not None:
+            cell["routed"].pop("seconds")
+    if results["routing"] is not None:
+        results["routing"].pop("learn_s")
     found = CheckpointStore(folder).latest()
     assert found is not None, "no checkpoint"
     return {**results, "groups": found.groups}

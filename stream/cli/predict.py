@@ -1,7 +1,8 @@
 """``task-stream predict RUN --task sst2 < texts``: answers from any learned task of a run.
 
 One text per line, the texts of a pair (or of a row of more texts) separated by tabs; one answer per
-line, of blank lines too.
+line, of blank lines too. With ``--task auto`` the router of a run with ``scenario=inferred`` finds
+the task of each text, and each answer begins with it.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from typing import Any
 
 from stream.errors import UserError
 from stream.formatting import count
-from stream.run.predict import Prediction, Service, Text
+from stream.run.predict import AUTO, Prediction, Service, Text
 
 SHOWN = 5
 
@@ -23,7 +24,9 @@ def add_commands(commands: Any) -> None:
     command = commands.add_parser("predict", description=__doc__)
     command.add_argument("run", type=Path, metavar="RUN", help="a run folder, or an exported task")
     command.add_argument(
-        "--task", help="a task that the run has learned; with scenario=shared_head none is needed"
+        "--task",
+        help="a task that the run has learned; auto lets the router of scenario=inferred find it; "
+        "with scenario=shared_head none is needed",
     )
     command.add_argument("--json", action="store_true", help="print JSON, probabilities included")
     command.add_argument("--device", default="auto", help="cpu, cuda or auto")
@@ -35,7 +38,7 @@ def add_commands(commands: Any) -> None:
 def _predict(given: argparse.Namespace) -> None:
     """Read texts from standard input, print one answer per line."""
     service = Service(given.run, given.device, given.encoder)
-    num_texts = service.num_texts(service.read_as(given.task))
+    num_texts = _num_texts(service, given.task)
     if sys.stdin.isatty():
         print("type one text a line, then Ctrl-D", file=sys.stderr)
     lines = lines_of(decoded(sys.stdin.buffer.read(), given.encoding))
@@ -45,6 +48,18 @@ def _predict(given: argparse.Namespace) -> None:
         print(_as_json(answer) if given.json else as_text(answer))
     if blank:
         print(f"{_listed(blank)}: blank, answered as an empty text", file=sys.stderr)
+
+
+def _num_texts(service: Service, task: str | None) -> int | None:
+    """Return how many texts a line has; None takes any number.
+
+    Raises:
+        UserError: a task that was not learned, or a run that cannot infer it.
+    """
+    if task == AUTO and AUTO not in service.tasks:
+        service.require_router()
+        return None
+    return service.num_texts(service.read_as(task))
 
 
 def decoded(raw: bytes, encoding: str) -> str:
@@ -81,10 +96,10 @@ def lines_of(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def _text(line: str, num_texts: int) -> Text:
+def _text(line: str, num_texts: int | None) -> Text:
     """Return the row of one line: a tab separates texts, a blank line holds empty ones."""
     if not line.strip():
-        return "" if num_texts == 1 else ("",) * num_texts
+        return ("",) * num_texts if num_texts and num_texts > 1 else ""
     texts = line.split("\t")
     return line if len(texts) == 1 else tuple(texts)
 
@@ -97,20 +112,24 @@ def _listed(lines: Sequence[int]) -> str:
 
 def _as_json(answer: Prediction) -> str:
     """Return one line of JSON."""
+    inferred = {} if answer.task is None else {"task": answer.task}
     if answer.score is not None:
-        return json.dumps({"score": answer.score})
+        return json.dumps({**inferred, "score": answer.score})
     of = {"tasks": answer.tasks} if answer.tasks else {}
-    return json.dumps({"label": answer.label, **of, "probabilities": answer.probabilities})
+    said = {"label": answer.label, **of, "probabilities": answer.probabilities}
+    return json.dumps({**inferred, **said})
 
 
 def as_text(answer: Prediction) -> str:
     """Return the label or the score; letters that would move a terminal's cursor are escaped.
 
-    Of a head that all tasks share also, behind a tab, the tasks that have the class.
+    Before it, apart by a tab, stands the task that was inferred; behind it, of a head that all
+    tasks share, the tasks that have the class.
     """
+    inferred = "" if answer.task is None else f"{answer.task}\t"
     if answer.score is not None:
-        return f"{answer.score:.3f}"
+        return f"{inferred}{answer.score:.3f}"
     label = str(answer.label)
-    safe = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in label)
+    shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in label)
     tasks = f"\t{', '.join(answer.tasks)}" if answer.tasks else ""
-    return "".join(safe) + tasks
+    return f"{inferred}{''.join(shown)}{tasks}"

@@ -45,6 +45,11 @@ def _several(config: RunConfig) -> bool:
     return len(config.task) > 1
 
 
+def _inferred(config: RunConfig) -> bool:
+    """Whether the task of a text is inferred."""
+    return config.scenario == "inferred"
+
+
 def _stored(config: RunConfig) -> bool:
     """Whether weights are read, not drawn."""
     return config.backbone.origin != "random"
@@ -79,10 +84,11 @@ def _sampled(config: RunConfig) -> bool:
 
 NO_STEPS = "with learner={learner}, which makes no training steps"
 TABLE = (
+    Effect(("evaluation.linear_probe",), _steps, NO_STEPS),
     Effect(("training.*", "probe.*", "checkpoint.every", "count_flops"), _steps, NO_STEPS),
     Effect(
-        ("backbone.pooling", "backbone.precision", "evaluation.linear_probe"),
-        _steps,
+        ("backbone.pooling", "backbone.precision"),
+        lambda config: _steps(config) or (_inferred(config) and config.router.reads_features),
         "with learner={learner}, which does not run the encoder",
     ),
     Effect(
@@ -101,9 +107,25 @@ TABLE = (
         "with backbone={backbone}: nothing of it is read from the hub",
     ),
     Effect(("order", "order_seed", "evaluation.unseen"), _several, "with one task"),
+    Effect(("router.*",), _inferred, "with scenario={scenario}; use scenario=inferred"),
     Effect(
-        ("shared_head.*", "stream.shared_labels"),
+        ("router.features",),
+        lambda config: config.router.reads_features,
+        "with router.kind={router}, which reads the outputs of the tasks",
+    ),
+    Effect(
+        ("evaluation.reuse",),
+        lambda config: not _inferred(config),
+        "with scenario=inferred, which measures every cell",
+    ),
+    Effect(
+        ("shared_head.*",),
         lambda config: config.scenario == "shared_head",
+        "with scenario={scenario}; use scenario=shared_head",
+    ),
+    Effect(
+        ("stream.shared_labels",),
+        lambda config: config.scenario != "known",
         "with scenario={scenario}: each task has a head of its own",
     ),
     Effect(("limits.seed",), _sampled, "with limits.train=null limits.per_class=null"),
@@ -147,6 +169,7 @@ def _without_effect(config: RunConfig, name: str) -> str | None:
         "backbone": config.backbone.name,
         "data": config.data.source,
         "scenario": config.scenario,
+        "router": config.router.kind,
     }
     for row in TABLE:
         matches = any(fnmatchcase(name, pattern) for pattern in row.settings)

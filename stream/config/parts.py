@@ -1,6 +1,6 @@
 """From a set that is cut by class to its parts, each a task of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from stream.config.cut import CutSpec, PartSpec

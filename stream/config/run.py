@@ -13,6 +13,7 @@ from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, Limits, StreamConfig
 from stream.config.display import AUTO, DISPLAYS
 from stream.config.parts import parts_of
+from stream.config.router import RouterConfig
 from stream.config.setting import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -148,6 +149,7 @@ class RunConfig(Settings):
             router infers the task (``inferred``), or nothing, and one head answers for the classes
             of all tasks met so far (``shared_head``).
         shared_head: how the one head of ``scenario=shared_head`` learns.
+        router: how the task is inferred.
         order: the order of the tasks: ``given``, ``reversed``, ``by_size`` (fewest training
             examples first), ``random``, or one of the stream's own, such as ``published_1``.
         order_seed: the seed of a random order; null is 0.
@@ -178,6 +180,7 @@ class RunConfig(Settings):
     task: dict[str, TaskSpec] = field(default_factory=dict)
     scenario: str = setting("known", SCENARIOS)
     shared_head: SharedHeadConfig = field(default_factory=SharedHeadConfig)
+    router: RouterConfig = field(default_factory=RouterConfig)
     order: str = "given"
     order_seed: int | None = setting(None, SEED, needs={"order": "random"})
     leaks: str = setting("drop", LEAKS)
@@ -214,6 +217,8 @@ class RunConfig(Settings):
         require(named, f"sweep name {self.sweep!r} may hold letters, digits, '_' and '-' only")
         if DEVICE.fullmatch(self.device) is None:
             raise unknown("device", self.device, (*DEVICES, "..."))
+        if self.scenario == "inferred":
+            self.router.check(self.task)
         if isinstance(self.data, FilesData) and self.data.root is None:
             lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
             if lost:

@@ -84,10 +84,14 @@ def _places(segment: Sequence[Part], texts: Sequence[str]) -> list[tuple[int, in
 
 def layout_of(spec: TaskSpec) -> Layout | None:
     """Return how a task's fields are joined; None if each field is a segment as it is."""
-    number = spec.num_fields
     if spec.segments:
         at = {name: position for position, name in enumerate(spec.field_names)}
         return Layout(tuple(_parts(segment, at) for segment in spec.segments))
+    return plain_layout(spec.num_fields)
+
+
+def plain_layout(number: int) -> Layout | None:
+    """Return how ``number`` fields are joined where no task says it."""
     if number <= MOST_SEGMENTS:
         return None
     first = [part for position in range(number - 1) for part in (" ", position)]

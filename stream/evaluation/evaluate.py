@@ -123,6 +123,17 @@ def evaluate(
     Raises:
         TrainingDivergedError: logits that are not finite; no score could be told from them.
     """
+    return evaluated(learner, task, split, batch_tokens, device)[0]
+
+
+def evaluated(
+    learner: Learner, task: Task, split: str, batch_tokens: int | None, device: torch.device
+) -> tuple[Cell, np.ndarray]:
+    """Measure one task now; return the logits too, float32 [N, K].
+
+    Raises:
+        TrainingDivergedError: as `evaluate`.
+    """
     started = time.perf_counter()
     (logits,) = logits_of(learner, [task], split, batch_tokens, device)
     require_finite(task, logits)
@@ -131,7 +142,8 @@ def evaluate(
     seconds = time.perf_counter() - started
     correct = correctness(task, logits, targets)
     more = more_scores(task.spec, *seen_by(task, logits, targets))
-    return Cell(value, digest(logits), "measured", seconds, undefined, correct, more)
+    cell = Cell(value, digest(logits), "measured", seconds, undefined, correct, more)
+    return cell, logits
 
 
 def require_finite(task: Task, logits: np.ndarray) -> None:

@@ -43,6 +43,8 @@ from stream.metrics.within_task import (
 )
 
 Value = TypeVar("Value")
+Routed = tuple[np.ndarray, np.ndarray]
+"""Scores and routing accuracies where tasks are inferred, float64 [T, T] each."""
 
 WINDOW = 10  # evaluations: WF^10 and WP^10 of De Lange et al. 2023
 BETA = 10  # mini-batches: LCA_10 of Chaudhry et al. 2019
@@ -76,6 +78,7 @@ class Evidence(NamedTuple):
         storage: the bytes that are stored after each task.
         linear_probes: the scores of heads trained anew [T], right after each task and at the end.
         one_head: whether one head answers for the classes of all tasks.
+        routed: scores and routing accuracies with inferred tasks.
     """
 
     baseline: Sequence[float] | np.ndarray | None = None
@@ -85,6 +88,7 @@ class Evidence(NamedTuple):
     storage: Storage | None = None
     linear_probes: tuple[Sequence[float | None], Sequence[float | None]] | None = None
     one_head: bool = False
+    routed: Routed | None = None
 
 
 NOTHING = Evidence()
@@ -105,29 +109,36 @@ def summarize(matrix: np.ndarray, evidence: Evidence = NOTHING) -> dict[str, flo
     Raises:
         ValueError: arguments do not fit each other, or are impossible (sizes below 0).
     """
-    baseline, probe, correct, flops, storage, linear_probes, one_head = evidence
     k = rows_done(matrix)
     values = {name: _value(function, matrix) for name, function in METRICS.items()}
-    values["fwt"] = _value(forward_transfer, matrix, baseline)
-    values["min_acc"] = _value(minimum_score, probe, k)
-    values["wc_acc"] = _value(worst_case_score, probe, k)
-    values[f"wf_{WINDOW}"] = _value(windowed_forgetting, probe, WINDOW, k)
-    values[f"wp_{WINDOW}"] = _value(windowed_plasticity, probe, WINDOW, k)
-    values[f"lca_{BETA}"] = _value(learning_curve_area, probe, BETA, k)
-    values["nfr"], values["nfi"] = _value(mean_negative_flips, correct, k) or (None, None)
-    steps = _value(mean_negative_flips, correct, k, "previous") or (None, None)
+    values["fwt"] = _value(forward_transfer, matrix, evidence.baseline)
+    values["min_acc"] = _value(minimum_score, evidence.probe, k)
+    values["wc_acc"] = _value(worst_case_score, evidence.probe, k)
+    values[f"wf_{WINDOW}"] = _value(windowed_forgetting, evidence.probe, WINDOW, k)
+    values[f"wp_{WINDOW}"] = _value(windowed_plasticity, evidence.probe, WINDOW, k)
+    values[f"lca_{BETA}"] = _value(learning_curve_area, evidence.probe, BETA, k)
+    values["nfr"], values["nfi"] = _value(mean_negative_flips, evidence.correct, k) or (None, None)
+    steps = _value(mean_negative_flips, evidence.correct, k, "previous") or (None, None)
     values["nfr_step"], values["nfi_step"] = steps
-    learned, final = linear_probes or (None, None)
+    learned, final = evidence.linear_probes or (None, None)
     values["representation_forgetting"] = _value(representation_forgetting, learned, final)
     values["head_misalignment"] = _value(head_misalignment, matrix, final)
-    seen = correct if one_head else None
+    seen = evidence.correct if evidence.one_head else None
     values["seen_class_accuracy"] = _value(seen_class_accuracy, seen, k)
     values["average_seen_class_accuracy"] = _value(average_seen_class_accuracy, seen, k)
-    values["ms"] = None if storage is None else model_size_efficiency(storage.model)
-    values["sss"] = (
-        None if storage is None else samples_storage_efficiency(storage.buffer, storage.data)
+    values["ms"] = (
+        None if evidence.storage is None else model_size_efficiency(evidence.storage.model)
     )
-    values["ce"] = _value(computational_efficiency, flops)
+    values["sss"] = (
+        None
+        if evidence.storage is None
+        else samples_storage_efficiency(evidence.storage.buffer, evidence.storage.data)
+    )
+    values["ce"] = _value(computational_efficiency, evidence.flops)
+    scores, accuracies = evidence.routed or (None, None)
+    values["routed_average_score"] = _value(average_score, scores)
+    values["routed_forgetting"] = _value(forgetting, scores)
+    values["routing_accuracy"] = _value(average_score, accuracies)
     return values
 
 

@@ -235,5 +235,23 @@ OF_RUNS: Mapping[str, Explained] = {
         f"{DIAZ}, CE",
         "operations were not counted, or a task took none",
     ),
+    "routed_average_score": Explained(
+        "ACC with inferred tasks",
+        "(1/k) Σ_{j≤k} R'[k,j], R' = the score of the inferred tasks' answers",
+        "here; ACC as GEM",
+        "the task is known; no task",
+    ),
+    "routed_forgetting": Explained(
+        "forgetting of that score",
+        "(1/(k-1)) Σ_{j<k} (max_{j≤l<k} R'[l,j] - R'[k,j])",
+        "here; Chaudhry et al. 2018, arXiv 1801.10112, eq. 3",
+        "the task is known; k < 2",
+    ),
+    "routing_accuracy": Explained(
+        "fraction of texts whose task is inferred",
+        "(1/k) Σ_{j≤k} #(texts of j given to j) / n_j, after task k",
+        "here",
+        "the task is known; no task",
+    ),
 }
 """The metrics of a run, in the order of results.json; a score counts as better when higher."""

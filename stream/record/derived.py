@@ -41,6 +41,7 @@ class Derivation:
             ),
             linear_probes=(linear.learned, linear.final) if linear and linear.final else None,
             one_head=record.scenario == "shared_head",
+            routed=record.score_matrix.routed(),
         )
         found = summarize(record.score_matrix.scores(), evidence)
         for name, value in found.items():

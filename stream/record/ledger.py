@@ -17,6 +17,9 @@ class LedgerRow:
         stored_bytes: the same in bytes, without the buffer.
         buffer_examples: remembered examples of earlier tasks.
         buffer_bytes: their bytes.
+        router_parameters: numbers that a router stores besides: means, covariance, and what the
+            learner does not keep of the pretrained encoder; 0 where the task is known.
+        router_bytes: the same in bytes.
     """
 
     task: str
@@ -27,14 +30,16 @@ class LedgerRow:
     stored_bytes: int
     buffer_examples: int
     buffer_bytes: int
+    router_parameters: int = 0
+    router_bytes: int = 0
 
 
 class LedgerRecord(msgspec.Struct, kw_only=True):
     """The account of a run: the pretrained encoder, and a row per learned task.
 
     Attributes:
-        total_multiple: all that is stored after the last task, as a multiple of the encoder; null
-            before the first.
+        total_multiple: all that is stored after the last task but for a router, as a multiple of
+            the encoder; null before the first.
     """
 
     base_parameters: int
@@ -43,7 +48,12 @@ class LedgerRecord(msgspec.Struct, kw_only=True):
     tasks: list[LedgerRow] = []
 
     def add(
-        self, task: str, trained: int, stored: tuple[int, int], buffer: tuple[int, int]
+        self,
+        task: str,
+        trained: int,
+        stored: tuple[int, int],
+        buffer: tuple[int, int],
+        router: tuple[int, int] = (0, 0),
     ) -> None:
         """Append the row of a task that was just learned.
 
@@ -52,6 +62,7 @@ class LedgerRecord(msgspec.Struct, kw_only=True):
             trained: parameters that learning it could change.
             stored: (parameters, bytes) of all that is stored now, without the buffer.
             buffer: (examples, bytes) that are remembered now.
+            router: (numbers, bytes) that a router stores besides.
         """
         self.tasks.append(
             LedgerRow(
@@ -63,6 +74,8 @@ class LedgerRecord(msgspec.Struct, kw_only=True):
                 stored_bytes=stored[1],
                 buffer_examples=buffer[0],
                 buffer_bytes=buffer[1],
+                router_parameters=router[0],
+                router_bytes=router[1],
             )
         )
         self.total_multiple = stored[0] / self.base_parameters

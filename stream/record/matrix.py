@@ -8,6 +8,39 @@ import numpy as np
 
 
 @dataclass(frozen=True)
+class Routed:
+    """What comes of an evaluation when the task of each text is inferred, among those learned.
+
+    Attributes:
+        score: the task's own metric of the answers of the inferred tasks, a fraction in [-1, 1].
+        accuracy: the fraction of the texts whose inferred task is their own.
+        digest: SHA-256 of the places of the inferred tasks in the stream (int32, little-endian, in
+            example order).
+        counts: how many texts were given to each task learned so far, in order.
+        passes: forward passes that serving one text takes, the answer's among them.
+        seconds: wall time of routing and of the answers of other tasks.
+        undefined: true where the answers leave the metric undefined; the score is 0.
+    """
+
+    score: float
+    accuracy: float
+    digest: str
+    counts: list[int]
+    passes: int
+    seconds: float
+    undefined: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the score.
+
+        Raises:
+            ValueError: it is not finite.
+        """
+        if not math.isfinite(self.score):
+            raise ValueError(f"a routed score must be finite, got {self.score}")
+
+
+@dataclass(frozen=True)
 class Cell:
     """One evaluation.
 
@@ -20,6 +53,7 @@ class Cell:
         correct: which examples were predicted right, in example order: base64 of
             `numpy.packbits`; None for regression.
         more: scores by the task's ``more_metrics``, None where one is undefined.
+        routed: the same with inferred tasks; None where the task was known, or is not learned.
     """
 
     score: float
@@ -29,6 +63,7 @@ class Cell:
     undefined: bool = False
     correct: str | None = None
     more: dict[str, float | None] | None = None
+    routed: Routed | None = None
 
     def __post_init__(self) -> None:
         """Check the score.
@@ -88,6 +123,22 @@ class ScoreMatrix:
     def scores_or_none(self) -> list[list[float | None]]:
         """Return the scores as lists, None where nothing was evaluated."""
         return [[None if cell is None else cell.score for cell in row] for row in self.cells]
+
+    def routed(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return scores and routing accuracies with inferred tasks, float64 [T, T] each.
+
+        NaN where none were inferred; None where none were at all.
+        """
+        nothing = (math.nan, math.nan)
+        pairs = [
+            [
+                nothing if c is None or c.routed is None else (c.routed.score, c.routed.accuracy)
+                for c in row
+            ]
+            for row in self.cells
+        ]
+        both = np.array(pairs, dtype=np.float64)
+        return None if np.isnan(both).all() else (both[..., 0], both[..., 1])
 
     def rows_done(self) -> int:
         """Return how many tasks were learned and evaluated."""

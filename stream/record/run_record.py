@@ -127,6 +127,18 @@ class FlopRecord(msgspec.Struct, kw_only=True):
         self.epochs.append(epochs)
 
 
+class RoutingRecord(msgspec.Struct, kw_only=True):
+    """How tasks were inferred; what came of it is in the cells.
+
+    Attributes:
+        kind: the kind of router.
+        learn_s: seconds in which the router learned each task.
+    """
+
+    kind: str
+    learn_s: list[float] = []
+
+
 class DataRecord(msgspec.Struct, kw_only=True):
     """Where the rows came from. By task and split: how many, how many cut, hashes, accounts."""
 
@@ -147,6 +159,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
         matrix: scores [T, T]; row i is after learning task i.
         cells: the evidence of each score.
         scenario: what was known when texts were served, one of `stream.config.run.SCENARIOS`.
+        routing: how tasks were inferred; null where they were known.
         baseline: scores of the untrained learner, where they were wanted.
         majority: scores of always giving each task's majority answer; null in records written
             before it was kept.
@@ -182,6 +195,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     probe: ProbeRecord | None
     linear_probe: LinearProbeRecord | None = None
     flops: FlopRecord | None
+    routing: RoutingRecord | None = None
     fingerprints: dict[str, str]
     data: DataRecord
     versions: dict[str, str]
@@ -234,6 +248,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
             self.linear_probe = earlier.linear_probe
         if self.flops is not None and earlier.flops is not None:
             self.flops = earlier.flops
+        if earlier.routing is not None:
+            self.routing = earlier.routing
         if earlier.overrides is not None:
             self.overrides = [*earlier.overrides, *(self.overrides or [])]
 

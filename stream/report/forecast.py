@@ -60,6 +60,8 @@ def run_table(foretold: Foretold, leaks: Iterable[Leak], mode: str) -> Table:
     table.add_row("scores", scored)
     if plan.probed:
         table.add_row("probe", f"{plan.probed:,} evaluations more")
+    if plan.routed:
+        table.add_row("routing", f"{plan.routed:,} passes of a text more")
     table.add_row("learning", f"about {clock(taken.learning_s)}")
     table.add_row("scoring", f"about {clock(taken.scoring_s)}")
     table.add_row("in all", f"about {clock(taken.seconds)}, besides figures and the tracker")

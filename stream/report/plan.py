@@ -19,12 +19,14 @@ class WorkPlan:
         sizes: the examples of each task that are scored, [T].
         scored: how often each task is scored, [T]; cells that may be reused count too.
         probed: the evaluations of the probe.
+        routed: the passes of a text for routing, where tasks are inferred.
     """
 
     works: list[Workload]
     sizes: list[int]
     scored: list[int]
     probed: int
+    routed: int = 0
 
     @classmethod
     def of(cls, config: RunConfig, tasks: Sequence[Task]) -> Self:
@@ -38,6 +40,7 @@ class WorkPlan:
             sizes=[len(task.split(split)) for task in tasks],
             scored=[before + (last if unseen else last - k) for k in range(last)],
             probed=probed,
+            routed=_routed(config, tasks) if config.scenario == "inferred" else 0,
         )
 
     @property
@@ -56,6 +59,21 @@ class WorkPlan:
         return sum(size * times for size, times in zip(self.sizes, self.scored, strict=True))
 
 
+def _routed(config: RunConfig, tasks: Sequence[Task]) -> int:
+    """Return the passes of a text for routing; answers of other tasks, which are few, not counted.
+
+    Features are computed once for every text, of training and of evaluation. Outputs of every task
+    for every text are computed after each task anew, unless what gives them cannot change.
+    """
+    sizes = [len(task.split(config.evaluation.split)) for task in tasks]
+    if config.router.reads_features:
+        return sum(sizes) + sum(len(task.split("train")) for task in tasks)
+    last = len(tasks)
+    if config.learner.tags.parameter_isolation:
+        return last * sum(sizes)
+    return sum(k * sum(sizes[:k]) for k in range(1, last + 1))
+
+
 @dataclass(frozen=True)
 class Estimate:
     """What a run takes.
@@ -63,7 +81,7 @@ class Estimate:
     Attributes:
         learning_s: seconds of learning.
         scoring_s: seconds of scoring.
-        rest_s: seconds of reading the data, of the probe and of fingerprints.
+        rest_s: seconds of reading the data, of the probe, of routing and of fingerprints.
         peak_bytes: the most memory.
         checkpoint_bytes: checkpoints on disk at the end.
         record_bytes: the record and the log.

@@ -127,6 +127,8 @@ class Display:
             self.say(
                 f"the probe, every {config.probe.every} steps, adds {plan.probed:,} evaluations"
             )
+        if plan.routed:
+            self.say(f"routing adds {plan.routed:,} passes of a text")
         for task in tasks:
             if few := [*shortages(task, "train"), *shortages(task, config.evaluation.split)]:
                 self.say(f"note: {task.name}: {'; '.join(few)}")
@@ -186,6 +188,11 @@ class Display:
             f"learned in {times.train_s[index]:.1f} s, "
             f"scored in {times.evaluate_s[index]:.1f} s"
         )
+        if metrics.get("routing_accuracy") is not None:
+            self.say(
+                f"{INDENT}with inferred tasks: average {percent(metrics['routed_average_score'])}, "
+                f"{percent(metrics['routing_accuracy'])}% of the texts given to their task"
+            )
         if not self._status.in_notebook:  # there the scores are at hand as a table
             pairs = [f"{t} {percent(s)}" for t, s in zip(titles, scores, strict=False)]
             self.say(INDENT + " · ".join(pairs))

@@ -50,7 +50,7 @@ def closing_table(record: RunRecord) -> Table:
         table.add_row("accuracy over all classes seen", percent(metrics["seen_class_accuracy"]))
         average = percent(metrics["average_seen_class_accuracy"])
         table.add_row("  mean over the stream", average)
-    for name, value in _asked_for(record):
+    for name, value in (*_inferred(record), *_asked_for(record)):
         table.add_row(name, value)
     table.add_row("parameters trained per task", f"{trained:,.0f}")
     table.add_row("  of the encoder", f"{percent(fraction)}%")
@@ -60,9 +60,33 @@ def closing_table(record: RunRecord) -> Table:
     if last.buffer_examples:
         size = last.buffer_bytes / 2**20
         table.add_row("examples remembered", f"{last.buffer_examples:,} ({size:.1f} MiB)")
+    if last.router_bytes:
+        size = last.router_bytes / 2**20
+        table.add_row("numbers the router stores", f"{last.router_parameters:,} ({size:.1f} MiB)")
     scoring = timing.evaluate_s + timing.baseline_s
     table.add_row("time", f"{clock(timing.train_s)} learning, {clock(scoring)} scoring")
     return table
+
+
+def _inferred(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """Yield what comes of it when the task of a text is inferred, and what that costs."""
+    if record.routing is None:
+        return
+    metrics = record.metrics
+    yield "with inferred tasks", f"{percent(metrics['routed_average_score'])} at the end"
+    yield "  forgetting", percent(metrics["routed_forgetting"])
+    yield "  texts given to their task", f"{percent(metrics['routing_accuracy'])}%"
+    passes, seconds = routing_cost(record)
+    yield "  router", f"{record.routing.kind}, {clock(seconds)} in all"
+    yield "  forward passes a text", str(passes)
+
+
+def routing_cost(record: RunRecord) -> tuple[int, float]:
+    """Return (passes of serving a text at the end, seconds of learning routes and of routing)."""
+    routed = [c.routed for row in record.cells for c in row if c is not None and c.routed]
+    learned = [] if record.routing is None else record.routing.learn_s
+    seconds = sum(cell.seconds for cell in routed) + sum(learned)
+    return (routed[-1].passes if routed else 0), seconds
 
 
 def _asked_for(record: RunRecord) -> Iterator[tuple[str, str]]:

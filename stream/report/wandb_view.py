@@ -45,7 +45,8 @@ What the charts show:
 - `summary/`: after each task, over `task_index` (the number of tasks learned): averages over the \
 tasks so far (`average_score`; `learning_score` right after learning; `forgetting`, Chaudhry et \
 al. 2018), parameters (`total_multiple`: of all tasks together, as multiples of the encoder), \
-seconds of learning and of scoring.
+seconds of learning and of scoring; where tasks are inferred, also `routed_average_score`, \
+`routed_forgetting` and `routing_accuracy`.
 - `score/TASK`, `forgetting/TASK`: of one task; its best earlier score minus the present one.
 - `train/loss`, `train/lr`: over `train/step`, the steps since the stream began.
 - `probe/TASK`: scores within tasks, if `probe.every` asks for them.
@@ -156,10 +157,13 @@ def as_of(record: RunRecord, index: int) -> RunRecord:
     rows = record.ledger.tasks[: index + 1]
     matrix = record.scores
     matrix[index + 1 :] = np.nan
+    routed = record.score_matrix.routed()
+    for values in routed or ():
+        values[index + 1 :] = np.nan
     total = rows[-1].stored_parameters / record.ledger.base_parameters
     return msgspec.structs.replace(
         record,
-        metrics=summarize(matrix, Evidence(record.baseline)),
+        metrics=summarize(matrix, Evidence(record.baseline, routed=routed)),
         ledger=msgspec.structs.replace(record.ledger, tasks=rows, total_multiple=total),
     )
 
@@ -172,6 +176,8 @@ def _row(record: RunRecord, index: int) -> dict[str, float]:
     shown = ["average_score", "learning_score", "forgetting"]
     if record.scenario == "shared_head":
         shown += ["seen_class_accuracy", "average_seen_class_accuracy"]
+    if record.scenario == "inferred":
+        shown += ["routed_average_score", "routed_forgetting", "routing_accuracy"]
     summary = {name: record.metrics[name] for name in shown} | {
         "trained_parameters": last.trained_parameters,
         "stored_parameters": last.stored_parameters,

@@ -1,6 +1,6 @@
 """After a task: what is stored now, and whether what serves earlier tasks is untouched."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
@@ -48,6 +48,7 @@ def account(run: Run, index: int, fingerprints: ServedFingerprints) -> None:
         learner.num_trained(tasks[index]),
         count_stored(learner.stored_states(tasks)),
         (buffer.examples, buffer.nbytes) if buffer is not None else (0, 0),
+        router_storage(run, tasks),
     )
     for task in tasks:
         now = fingerprints.of(task)
@@ -57,6 +58,18 @@ def account(run: Run, index: int, fingerprints: ServedFingerprints) -> None:
                 f"{tasks[index].name!r} changed what serves {task.name!r}"
             )
         record.fingerprints[task.name] = now
+
+
+def router_storage(run: Run, tasks: Sequence[Task]) -> tuple[int, int]:
+    """Return (numbers, bytes) that routing among ``tasks`` stores besides what serves them.
+
+    Means, covariance, and what the learner does not keep of the pretrained encoder.
+    """
+    if run.routing is None:
+        return 0, 0
+    own = run.learner.stored_states(tasks)
+    without, whole = count_stored(own), count_stored([*own, *run.routing.stored_states()])
+    return whole[0] - without[0], whole[1] - without[1]
 
 
 def count_stored(states: Iterable[Mapping[str, torch.Tensor]]) -> tuple[int, int]:

@@ -12,11 +12,14 @@ from stream.data.task import Task
 from stream.errors import UserError, first_line
 from stream.learners.base import Learner
 from stream.record.run_record import RunRecord
+from stream.routing.base import Router
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.training.snapshot import FitSnapshot
 
 OF_TASKS = "task/"  # begins the names of the groups of what a task owns
 SHARED, TRAINING = "shared", "training"
+ROUTES = "router/"  # begins the names of the groups of what a router keeps of a task
+ROUTER = "router"  # what it keeps of all
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,11 @@ class CheckpointManager:
         self._unchanged: dict[str, str] = {}  # digests of groups that will not change
 
     def save(
-        self, learner: Learner, record: bytes, within: tuple[int, FitSnapshot] | None = None
+        self,
+        learner: Learner,
+        record: bytes,
+        within: tuple[int, FitSnapshot] | None = None,
+        router: Router | None = None,
     ) -> None:
         """Write a checkpoint, unless the configuration wants none.
 
@@ -65,6 +72,7 @@ class CheckpointManager:
             learner: what has learned so far.
             record: the record as JSON, up to date.
             within: the task that is being learned, and where that stands; None between tasks.
+            router: what infers tasks; None where they are known.
 
         Raises:
             OSError: the disk is full or cannot be written.
@@ -77,6 +85,10 @@ class CheckpointManager:
             if (name := task_group(task)) not in self._unchanged
         }
         groups[SHARED] = learner.shared_state()
+        if router is not None:
+            kept = {f"{ROUTES}{task}": tensors for task, tensors in router.tasks.items()}
+            groups |= {name: t for name, t in kept.items() if name not in self._unchanged}
+            groups[ROUTER] = router.shared
         state: dict[str, Any] = {"results": msgspec.Raw(record), "training": None}
         if within is not None:
             index, snapshot = within
@@ -85,9 +97,9 @@ class CheckpointManager:
         self._keep(learner, self._store.write(groups, state, unchanged=self._unchanged))
 
     def _keep(self, learner: Learner, groups: Mapping[str, str]) -> None:
-        """Note the groups that stay as they are: what isolated tasks own."""
-        if learner.tags.parameter_isolation:
-            self._unchanged = {n: d for n, d in groups.items() if n.startswith(OF_TASKS)}
+        """Note the groups that stay as they are: what isolated tasks own, what a router keeps."""
+        fixed = (OF_TASKS, ROUTES) if learner.tags.parameter_isolation else (ROUTES,)
+        self._unchanged = {n: d for n, d in groups.items() if n.startswith(fixed)}
 
     def latest(self) -> SavedRun | None:
         """Return the last whole checkpoint; None where there is none at all.
@@ -152,6 +164,26 @@ class CheckpointManager:
             reason = first_line(error)
             raise UserError(f"the checkpoint does not fit this learner: {reason}") from error
         self._keep(learner, checkpoint.groups)
+
+    def load_router(self, saved: SavedRun, router: Router, tasks: Sequence[Task]) -> None:
+        """Give a router that knows nothing what it had kept of ``tasks``.
+
+        Args:
+            saved: what `latest` returned.
+            router: it knows no task.
+            tasks: those to load, in the order in which they were learned.
+
+        Raises:
+            UserError: the checkpoint holds no such router.
+        """
+        try:
+            for name in [task.name for task in tasks if router.keeps_tasks]:
+                router.tasks[name] = self._store.load(saved.checkpoint, f"{ROUTES}{name}")
+            router.shared = self._store.load(saved.checkpoint, ROUTER)
+        except BrokenCheckpointError as error:
+            raise UserError(first_line(error)) from error
+        except KeyError as error:
+            raise UserError(f"the checkpoint has no router: {first_line(error)}") from error
 
 
 def task_group(task: Task) -> str:

@@ -113,7 +113,7 @@ def serve_export(folder: Path, device: str = "auto", encoder: Path | None = None
     if whole is not None:
         place = {"origin": "folder", "location": str(folder / ENCODER), "sha256": whole}
         backbone = replace(backbone, **place, tokenizer=None, revision=None, shape={})
-    config = replace(config, device=device, backbone=backbone)
+    config = replace(config, device=device, backbone=backbone, scenario="known")
     task = Task(facts["task"], config.task[facts["task"]], {}, {})
     run = build_run(config, folder, tasks=[task])
     written = _adopt(run.learner, task, exported.tensors, whole=whole is not None)

@@ -48,6 +48,12 @@ def learn(
     _note(run, index, report, 0 if meter is None else meter.total)
 
 
+def learn_routes(run: Run, index: int) -> None:
+    """Let the router, where there is one, learn task ``index`` too."""
+    if run.routing is not None and run.record.routing is not None:
+        run.record.routing.learn_s.append(run.routing.learn(run.tasks[index]))
+
+
 def _look(run: Run, index: int, step: int, steps: int, display: Display) -> None:
     """Probe the tasks up to ``index`` if it is time."""
     if run.probe is not None and run.probe.is_due(step, steps):
@@ -58,8 +64,7 @@ def _save_within_task(run: Run, index: int, step: Step, stop: StopRequest) -> No
     """Save within a task when it is time, or when the run was asked to stop."""
     every = run.config.checkpoint.every
     if stop.signum is not None or (every is not None and step.number % every == 0):
-        run.update_record()
-        run.checkpoints.save(run.learner, run.record.encode(), (index, step.save()))
+        run.save((index, step.save()))
     stop.check()
 
 

@@ -30,6 +30,7 @@ def serve_run(folder: Path, device: str = "auto") -> Run:
     saved = _served(run, folder)
     learned = [task for task in tasks if saved.holds(task)]
     run.checkpoints.load_tasks(saved, run.learner, learned, serve_only=True)
+    _load_router(saved, run, learned)
     return replace(run, tasks=learned, record=record)
 
 
@@ -78,6 +79,13 @@ def load_weights(run: Run, folder: Path, names: Sequence[str]) -> None:
     if run.learner.tags.reads_past_tasks and chosen:
         chosen = run.tasks[: run.tasks.index(chosen[-1]) + 1]
     run.checkpoints.load_tasks(saved, run.learner, chosen)
+    _load_router(saved, run, chosen)
+
+
+def _load_router(saved: SavedRun, run: Run, tasks: Sequence[Task]) -> None:
+    """Load what the run's router, where there is one, kept of some tasks."""
+    if run.routing is not None:
+        run.checkpoints.load_router(saved, run.routing.router, tasks)
 
 
 def _served(run: Run, folder: Path) -> SavedRun:

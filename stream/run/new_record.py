@@ -20,6 +20,7 @@ from stream.record.run_record import (
     LinearProbeRecord,
     MemoryRecord,
     ProbeRecord,
+    RoutingRecord,
     RunRecord,
     TimingRecord,
 )
@@ -68,6 +69,7 @@ def new_record(
         probe=None if probe.every is None else ProbeRecord(every=probe.every, rows=probe.rows),
         linear_probe=LinearProbeRecord() if config.evaluation.linear_probe else None,
         flops=FlopRecord() if config.count_flops else None,
+        routing=RoutingRecord(kind=config.router.kind) if config.scenario == "inferred" else None,
         fingerprints={},
         data=data,
         versions=versions(),

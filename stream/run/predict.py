@@ -11,14 +11,18 @@ import numpy as np
 from scipy.special import softmax
 
 from stream.config.task import MOST_SEGMENTS, TaskSpec
-from stream.data.layout import layout_of
+from stream.data.layout import Layout, layout_of, plain_layout
 from stream.data.task import Task
 from stream.errors import UserError, require, unknown
 from stream.evaluation.evaluate import logits_of
+from stream.evaluation.routed import Routing
 from stream.run.exported import FACTS, serve_export
 from stream.run.load import serve_run
 
 SPLIT = "served"
+AUTO = "auto"
+"""In the place of a task's name: the router of the run finds the task."""
+ANY = "1 text, or several apart by tabs (from Python, a tuple of them)"
 Text = str | tuple[str, ...]
 
 
@@ -33,12 +37,14 @@ class Prediction:
         score: the predicted score; None for classes.
         tasks: of a head that all tasks share, the tasks that have the class; probabilities are
             then by ``task/label`` (`SharedClasses.names`), of all classes met.
+        task: the task that was inferred; None where it was given.
     """
 
     label: str | None
     probabilities: dict[str, float]
     score: float | None
     tasks: tuple[str, ...] = ()
+    task: str | None = None
 
 
 class Service:
@@ -122,23 +128,64 @@ class Service:
     def predict(self, task: str | None, texts: Sequence[Text]) -> list[Prediction]:
         """Return the answer for each text; with a shared head no task need be named.
 
+        Args:
+            task: a learned task; ``auto`` takes for each text the one that the router finds.
+            texts: a text, or a tuple of two, a row.
+
         Raises:
-            UserError: as `logits` and `read_as`.
+            UserError: as `logits` and `read_as`; ``auto`` with a run that knew its tasks.
         """
+        if task == AUTO and AUTO not in self.tasks:
+            return self._routed(texts)
         served = self._encoded(self.read_as(task), texts)
         logits = self._logits(served)
         if served.shared is not None:
             return self._among_all(served.shared.names, logits)
-        labels, answers = served.spec.labels, served.split(SPLIT).answers
-        if answers is not None:
-            return [Prediction(text, {}, None) for text in answers.predicted(logits)]
-        if labels is None:
-            return [Prediction(None, {}, float(row[0])) for row in logits]
-        answers = []
-        for row in softmax(logits.astype(np.float64), axis=1).tolist():
-            by_label = dict(zip(labels, row, strict=True))
-            answers.append(Prediction(max(by_label, key=by_label.__getitem__), by_label, None))
-        return answers
+        return _predictions(served, logits)
+
+    def require_router(self) -> Routing:
+        """Return what infers tasks.
+
+        Raises:
+            UserError: the run has none, or a task of it finds answers in a text of its own.
+        """
+        routing, learned = self._run.routing, ", ".join(self.tasks)
+        require(
+            routing is not None,
+            f"the task can be left to a run with scenario=inferred alone; this one has no router: "
+            f"name the task of the texts ({learned}), or run again with scenario=inferred",
+        )
+        spans = ", ".join(task.name for task in self.tasks.values() if task.is_span)
+        require(not spans, f"with {spans} among the tasks, name the task of the texts ({learned})")
+        assert routing is not None
+        return routing
+
+    def _routed(self, texts: Sequence[Text]) -> list[Prediction]:
+        """Return the answer for each text by the task that is inferred for it."""
+        routing, tasks = self.require_router(), list(self.tasks.values())
+        require(not isinstance(texts, str), "texts must be a list of texts, got one text")
+        require(len(texts) > 0, "no text to predict")
+        answers: dict[int, Prediction] = {}
+        rows = [_row(AUTO, number, text, None, ANY) for number, text in enumerate(texts, 1)]
+        for wanted in sorted({len(row) for row in rows}):  # the rows of a split are alike
+            places = np.array([place for place, row in enumerate(rows) if len(row) == wanted])
+            encoder, layout = self._run.text_encoder, self._layout(wanted)
+            split = encoder.encode_now([rows[place] for place in places], layout)
+            asked = replace(tasks[0], splits={SPLIT: split})
+            chosen = routing.inferred(asked, SPLIT, tasks)
+            for number in np.unique(chosen).tolist():
+                mine = np.flatnonzero(chosen == number)
+                served = replace(tasks[number], splits={SPLIT: split.select(mine)})
+                found = _predictions(served, self._logits(served))
+                named = [replace(answer, task=served.name) for answer in found]
+                answers.update(zip(places[mine].tolist(), named, strict=True))
+        return [answers[place] for place in range(len(rows))]
+
+    def _layout(self, number: int) -> Layout | None:
+        """Return how rows of so many texts are joined: as tasks that have them say, if alike."""
+        specs = (task.spec for task in self.tasks.values())
+        known = {layout_of(spec) for spec in specs if spec.num_fields == number}
+        return known.pop() if len(known) == 1 else plain_layout(number)
 
     def _among_all(self, names: Sequence[str], logits: np.ndarray) -> list[Prediction]:
         """Return the answers of a shared head: a class, and the tasks that have it."""
@@ -152,6 +199,20 @@ class Service:
         return answers
 
 
+def _predictions(served: Task, logits: np.ndarray) -> list[Prediction]:
+    """Return what the logits of a task's rows say."""
+    labels, answers = served.spec.labels, served.split(SPLIT).answers
+    if answers is not None:
+        return [Prediction(text, {}, None) for text in answers.predicted(logits)]
+    if labels is None:
+        return [Prediction(None, {}, float(row[0])) for row in logits]
+    answers = []
+    for row in softmax(logits.astype(np.float64), axis=1).tolist():
+        by_label = dict(zip(labels, row, strict=True))
+        answers.append(Prediction(max(by_label, key=by_label.__getitem__), by_label, None))
+    return answers
+
+
 def _wanted(spec: TaskSpec) -> str:
     """Return in words what a row of a task is."""
     number = spec.num_fields
@@ -161,14 +222,14 @@ def _wanted(spec: TaskSpec) -> str:
     return f"{number} texts, apart by tabs (from Python, a tuple of them): {names}"
 
 
-def _row(task: str, number: int, given: Text, wanted: int, what: str) -> tuple[str, ...]:
+def _row(task: str, number: int, given: Text, wanted: int | None, what: str) -> tuple[str, ...]:
     """Return the texts of one row.
 
     Args:
         task: the task's name, for messages.
         number: the row's number, from 1, for messages.
         given: its text or texts.
-        wanted: how many texts a row has.
+        wanted: how many texts a row has; None takes any number.
         what: the same in words.
 
     Raises:
@@ -176,7 +237,7 @@ def _row(task: str, number: int, given: Text, wanted: int, what: str) -> tuple[s
     """
     row = tuple(given) if isinstance(given, list | tuple) else (given,)
     require(
-        len(row) == wanted and all(isinstance(text, str) for text in row),
+        len(row) == (wanted or max(len(row), 1)) and all(isinstance(text, str) for text in row),
         f"text {number}: a row of task {task!r} is {what}; got {str(given)[:60]!r}",
     )
     for text in row:

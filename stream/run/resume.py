@@ -136,5 +136,7 @@ def restore_weights(run: Run, saved: SavedRun) -> None:
     """
     done = run.tasks[: run.num_done]
     run.checkpoints.load_tasks(saved, run.learner, done)
+    if run.routing is not None:
+        run.checkpoints.load_router(saved, run.routing.router, done)
     # Tasks that were added had theirs first, for their baseline.
     run.learner.model.sort_heads([task.head_name for task in run.tasks])

@@ -12,12 +12,14 @@ from stream.data.text_encoder import TextEncoder
 from stream.errors import unknown
 from stream.evaluation.evaluate import evaluate
 from stream.evaluation.probe import Probe, sampled
+from stream.evaluation.routed import Routing, State
 from stream.learners.base import Learner
 from stream.record.derived import Derivation
 from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.training.engine import Engine, pick_engine
+from stream.training.snapshot import FitSnapshot
 
 
 @dataclass
@@ -32,6 +34,7 @@ class Run:
         text_encoder: from texts to token ids.
         record: what the run has shown so far.
         checkpoints: what it needs to go on, on disk.
+        routing: what infers tasks; None where they are known.
     """
 
     config: RunConfig
@@ -41,6 +44,7 @@ class Run:
     text_encoder: TextEncoder
     record: RunRecord
     checkpoints: CheckpointManager
+    routing: Routing | None = None
 
     @property
     def num_done(self) -> int:
@@ -91,6 +95,36 @@ class Run:
         settings = self.config.evaluation
         chosen = settings.split if split is None else split
         return evaluate(self.learner, task, chosen, settings.batch_tokens, self.device)
+
+    def measure_routed(self, task: Task, learned: Sequence[Task], state: State) -> Cell:
+        """Evaluate one learned task now, also with inferred tasks where the run infers them.
+
+        Args:
+            task: the task.
+            learned: all tasks learned so far, in order.
+            state: returns the fingerprint of what serves a task now.
+
+        Raises:
+            TrainingDivergedError: logits that are not finite.
+        """
+        if self.routing is None or task.name not in [other.name for other in learned]:
+            return self.measure(task)
+        return self.routing.evaluate(task, self.config.evaluation.split, learned, state)
+
+    def save(self, within: tuple[int, FitSnapshot] | None = None) -> bytes:
+        """Write a checkpoint, unless none is wanted; return the record as it holds it, as JSON.
+
+        Args:
+            within: the task that is being learned, and where that stands; None between tasks.
+
+        Raises:
+            OSError: the disk is full or cannot be written.
+        """
+        self.update_record()
+        encoded = self.record.encode()
+        router = None if self.routing is None else self.routing.router
+        self.checkpoints.save(self.learner, encoded, within, router)
+        return encoded
 
     def update_record(self) -> None:
         """Bring up to date what the record derives from its cells."""

@@ -11,7 +11,7 @@ from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.accounting import ServedFingerprints, account
 from stream.run.interrupt import StopRequest, stop_requests
-from stream.run.learning import learn
+from stream.run.learning import learn, learn_routes
 from stream.run.resume import check_unchanged, restore_weights
 from stream.run.run import Run
 from stream.run.scoring import probe_row, score_row, score_untrained
@@ -67,6 +67,7 @@ def run_stream(
         for index in range(run.num_done, len(run.tasks)):
             learn(run, index, position, display, stop)
             position = None
+            learn_routes(run, index)
             fingerprints = ServedFingerprints(run)
             score_row(run, index, fingerprints, display)
             account(run, index, fingerprints)
@@ -120,10 +121,7 @@ def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSn
 
 def _save(run: Run, folder: Path) -> None:
     """Write a checkpoint of whole tasks and results.json."""
-    run.update_record()
-    encoded = run.record.encode()
-    # First: results.json is never ahead of what can be gone on from.
-    run.checkpoints.save(run.learner, encoded)
+    encoded = run.save()  # first: results.json is never ahead of what can be gone on from
     run.record.write(folder, encoded)
 
 

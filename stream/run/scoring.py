@@ -51,8 +51,7 @@ def score_row(run: Run, index: int, fingerprints: ServedFingerprints, display: D
     settings, matrix = run.config.evaluation, run.record.score_matrix
     tasks = run.tasks if settings.unseen else run.tasks[: index + 1]
     display.evaluating(index, len(tasks))
-    last = index == len(run.tasks) - 1
-    cells = [_cell(run, task, fingerprints, display, last=last) for task in tasks]
+    cells = [_cell(run, index, task, fingerprints, display) for task in tasks]
     for position, cell in enumerate(cells):
         matrix.record(index, position, cell)
     examples = sum(len(task.split(settings.split)) for task in tasks)
@@ -67,13 +66,20 @@ def probe_row(run: Run, index: int) -> None:
 
 
 def _cell(
-    run: Run, task: Task, fingerprints: ServedFingerprints, display: Display, *, last: bool
+    run: Run, index: int, task: Task, fingerprints: ServedFingerprints, display: Display
 ) -> Cell:
-    """Measure a task, or with ``evaluation.reuse`` take the cell of an equal fingerprint."""
+    """Measure a task, or with ``evaluation.reuse`` take the cell of an equal fingerprint.
+
+    Where tasks are inferred, among those up to ``index``, every cell is measured.
+    """
     settings, before = run.config.evaluation, run.record.fingerprints.get(task.name)
+    if run.routing is not None:
+        cell = run.measure_routed(task, run.tasks[: index + 1], fingerprints.of)
+        display.evaluated(len(task.split(settings.split)))
+        return cell
     if settings.reuse == "off" or before is None or fingerprints.of(task) != before:
         return _measured(run, task, display)
-    known = run.record.score_matrix.last(task.name)
+    known, last = run.record.score_matrix.last(task.name), index == len(run.tasks) - 1
     if settings.reuse == "verify" and last:
         measured = _measured(run, task, display)
         if measured.digest != known.digest:

@@ -13,13 +13,16 @@ from stream.data.shared_head import check_shared, with_shared_head
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import require
+from stream.evaluation.routed import Routing
 from stream.evaluation.task_metrics import check_metrics
 from stream.formatting import count
-from stream.learners.base import require_sharing
-from stream.models.encoder import load_encoder
+from stream.learners.base import Learner, require_sharing
+from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.models.pretrained import check_backbone, check_vocabulary
 from stream.record.run_record import LedgerRecord
+from stream.routing import ROUTERS
+from stream.routing.features import PretrainedFeatures
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.new_record import data_record, new_record
 from stream.run.run import Run
@@ -73,12 +76,37 @@ def build_run(
     precision = pick_precision(config.backbone.precision, device)
     mask = config.shared_head.mask
     model = TaskModel(encoder.to(device), config.seed, precision=precision, mask=mask)
+    features = _features(config, encoder, precision)
     learner = config.learner
     learner.attach(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
     data = data_record(config.data.source, tasks, leaks)
     record = new_record(config, data, tasks, ledger, device)
     checkpoints = CheckpointManager(folder, config.checkpoint)
-    return Run(config, tasks, learner, device, text_encoder, record, checkpoints)
+    routing = _routing(config, learner, features, device)
+    return Run(config, tasks, learner, device, text_encoder, record, checkpoints, routing)
+
+
+def _features(config: RunConfig, encoder: Encoder, precision: str) -> PretrainedFeatures | None:
+    """Return what a router reads of the pretrained encoder; None where none does.
+
+    It is copied before the learner inserts anything.
+    """
+    if config.scenario != "inferred" or not config.router.reads_features:
+        return None
+    return PretrainedFeatures(encoder, features=config.router.features, precision=precision)
+
+
+def _routing(
+    config: RunConfig, learner: Learner, features: PretrainedFeatures | None, device: torch.device
+) -> Routing | None:
+    """Return what infers tasks; None where they are known. The learner has begun the stream."""
+    if config.scenario != "inferred":
+        return None
+    if features is not None:
+        features.share(learner)
+    router = ROUTERS[config.router.kind](config.router)
+    tokens, shared = config.evaluation.batch_tokens, config.stream.shared_labels
+    return Routing(router, features, learner, device, tokens, shared)
 
 
 def pick_device(name: str) -> torch.device:

@@ -11,7 +11,7 @@ from stream.data.task import Task
 from stream.errors import first_line, understood
 from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord, read_values
-from stream.run.accounting import ServedFingerprints, count_stored
+from stream.run.accounting import ServedFingerprints, count_stored, router_storage
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.run.load import config_on, load_weights
 from stream.run.run import Run
@@ -109,12 +109,17 @@ def _served_checks(folder: Path, record: RunRecord, run: Run) -> Iterator[Check]
         return
     tasks = run.tasks[:done]
     load_weights(run, folder, record.order[:done])
-    yield from _state_checks(record, run, tasks)
+    fingerprints = ServedFingerprints(run)
+    yield from _state_checks(record, run, tasks, fingerprints)
     for task in tasks:
-        yield from _cell_checks(record, task, run.measure(task), done)
+        cell = run.measure_routed(task, tasks, fingerprints.of)
+        yield from _cell_checks(record, task, cell, done)
+        yield from _routed_checks(record, task, cell, done)
 
 
-def _state_checks(record: RunRecord, run: Run, tasks: Sequence[Task]) -> Iterator[Check]:
+def _state_checks(
+    record: RunRecord, run: Run, tasks: Sequence[Task], fingerprints: ServedFingerprints
+) -> Iterator[Check]:
     """Count and fingerprint what was loaded from disk."""
     learner, row = run.learner, record.ledger.tasks[-1]
     parameters, size = count_stored(learner.stored_states(tasks))
@@ -123,7 +128,10 @@ def _state_checks(record: RunRecord, run: Run, tasks: Sequence[Task]) -> Iterato
     buffer = learner.buffer
     examples = buffer.examples if buffer is not None else 0
     yield Check("remembered examples", f"{row.buffer_examples:,}", f"{examples:,}")
-    fingerprints = ServedFingerprints(run)
+    if run.routing is not None:
+        numbers, size = router_storage(run, tasks)
+        yield Check("numbers stored by the router", f"{row.router_parameters:,}", f"{numbers:,}")
+        yield Check("bytes stored by the router", f"{row.router_bytes:,}", f"{size:,}")
     for task in tasks:
         found = fingerprints.of(task)
         yield _short(f"{task.name}: fingerprint", record.fingerprints.get(task.name), found)
@@ -145,6 +153,21 @@ def _cell_checks(record: RunRecord, task: Task, cell: Cell, done: int) -> Iterat
         yield Check(f"{task.name}: score, {place}", repr(recorded.score), repr(cell.score))
         found = "as recorded" if recorded.correct == cell.correct else "changed"
         yield Check(f"{task.name}: which examples are right, {place}", "as recorded", found)
+
+
+def _routed_checks(record: RunRecord, task: Task, cell: Cell, done: int) -> Iterator[Check]:
+    """Compare which tasks are inferred now, and the score of their answers, with the last row."""
+    recorded, found = record.cells[done - 1][record.order.index(task.name)], cell.routed
+    if found is None:
+        return
+    then = None if recorded is None else recorded.routed
+    if then is None:
+        yield Check(f"{task.name}: inferred tasks", "recorded", "missing")
+        return
+    yield _short(f"{task.name}: inferred tasks", then.digest, found.digest)
+    for name in ("score", "accuracy", "counts"):
+        old, new = (repr(getattr(routed, name)) for routed in (then, found))
+        yield Check(f"{task.name}: {name} with inferred tasks", old, new)
 
 
 def _short(what: str, expected: str | None, found: str) -> Check:

@@ -13,6 +13,7 @@ from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, HubData, Limits
 from stream.config.effect import TABLE, check_effects
 from stream.config.given import given_settings
+from stream.config.router import RouterConfig
 from stream.config.run import RunConfig
 from stream.config.task import FilesSource, TaskSpec
 from stream.config.typed import parse
@@ -66,6 +67,8 @@ RUNS: dict[str, Callable[[], RunConfig]] = {
     "absolute files": lambda: files(files=ABSOLUTE, original=ABSOLUTE),
     "one is relative": lambda: files(files=ABSOLUTE, original=RELATIVE),
     "hub": lambda: on(data=HubData()),
+    "inferred": lambda: on(scenario="inferred"),
+    "by entropy": lambda: on(scenario="inferred", router=RouterConfig(kind="entropy")),
 }
 IDLE = [
     ("tfidf", "training.engine=eager"),
@@ -93,6 +96,9 @@ IDLE = [
     ("hub", "task.rte.original.folder=here"),
     ("adapter", "task.rte.hub.config=odd"),
     ("files", "task.rte.generated.words=9"),
+    ("adapter", "router.kind=entropy"),
+    ("by entropy", "router.features=pooled"),
+    ("inferred", "evaluation.reuse=on"),
 ]
 USED = [
     ("adapter", "training.epochs=2"),
@@ -116,6 +122,10 @@ USED = [
     ("files", "task.rte.files.folder=here"),
     ("hub", "task.rte.hub.config=odd"),
     ("adapter", "task.rte.generated.words=9"),
+    ("adapter", "evaluation.reuse=on"),
+    ("inferred", "router.kind=entropy"),
+    ("inferred", "router.features=pooled"),
+    ("inferred", "router.shrinkage=0.5"),
 ]
 
 

@@ -102,7 +102,7 @@ def test_an_order_of_long15_is_that_of_its_papers(streams: dict[str, StreamConfi
         *("dbpedia_14", "ag_news", "yelp_review_full", "amazon_review_full"),
         "yahoo_answers_topics",
     ]
-    glue = "cola sst2 mrpc stsb qqp mnli_matched mnli_mismatched qnli rte".split()
+    glue = ["cola", "sst2", "mrpc", "stsb", "qqp", "mnli_matched", "mnli_mismatched", "qnli", "rte"]
     assert streams["glue9"].tasks == glue == streams["houlsby26"].tasks[:9]
     assert len(streams["houlsby26"].tasks) == 26
 

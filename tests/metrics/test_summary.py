@@ -27,6 +27,7 @@ NAMES = {
     *("nfr", "nfi", "nfr_step", "nfi_step", "ms", "sss", "ce"),
     *("representation_forgetting", "head_misalignment"),
     *("seen_class_accuracy", "average_seen_class_accuracy"),
+    *("routed_average_score", "routed_forgetting", "routing_accuracy"),
 }
 
 
@@ -44,6 +45,7 @@ def whole_run() -> dict:
         "linear_probes": ([0.9, 0.8, 0.7, 0.6], [0.8, 0.8, 0.6, 0.7]),
         "storage": Storage(model=[100, 110, 120, 130], buffer=[0, 5, 10, 15], data=150),
         "one_head": True,
+        "routed": (SEEN / 2, np.where(np.tri(4, dtype=bool), [0.9, 0.8, 0.7, 0.6], np.nan)),
     }
 
 
@@ -80,6 +82,9 @@ def test_a_run_with_all_there_is() -> None:
     assert found["ms"] == pytest.approx(np.mean([100 / m for m in (100, 110, 120, 130)]))
     assert found["sss"] == pytest.approx(1 - 7.5 / 150)
     assert found["ce"] == 1.0
+    assert found["routed_average_score"] == pytest.approx(found["average_score"] / 2)
+    assert found["routed_forgetting"] == pytest.approx(found["forgetting"] / 2)
+    assert found["routing_accuracy"] == pytest.approx(0.75)
     assert np.array_equal(matrix, R)
     assert str(run) == str(before)
 

@@ -37,12 +37,14 @@ def estimated(
     config, num_tasks = run.config, len(tasks)
     split = config.evaluation.split
     scores = [costs.scoring.at(1, float(t.split(split).lengths.sum())) for t in tasks]
+    each = sum(scores) / max(sum(plan.sizes), 1)  # of a text; a pass of the router is like it
+    routing_s = plan.routed * each
     marks = sum(costs.fingerprint.at(1, k + 1) for k in range(num_tasks))
     kept = (num_tasks - costs.tried) * costs.kept_bytes
     return Estimate(
         learning_s=_learning_s(config, tasks, plan, costs),
         scoring_s=float(np.dot(_times_measured(config, plan), scores)) + costs.warm_s,
-        rest_s=prepare_s + marks + _probe_s(config, tasks, plan, costs),
+        rest_s=prepare_s + marks + _probe_s(config, tasks, plan, costs) + routing_s,
         peak_bytes=costs.peak_bytes + kept + (0 if run.device.type == "cuda" else DRAWING_BYTES),
         checkpoint_bytes=_checkpoint_bytes(config, plan, costs, num_tasks),
         record_bytes=_record_bytes(config, plan, num_tasks),
