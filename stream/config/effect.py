@@ -36,7 +36,12 @@ class Effect(NamedTuple):
 
 
 def _steps(config: RunConfig) -> bool:
-    """Whether the learner runs the encoder, and so makes training steps."""
+    """Whether the learner makes training steps."""
+    return config.learner.tags.makes_steps
+
+
+def _encodes(config: RunConfig) -> bool:
+    """Whether the learner runs the encoder."""
     return config.learner.tags.uses_encoder
 
 
@@ -77,7 +82,7 @@ TABLE = (
     Effect(("training.*", "probe.*", "checkpoint.every", "count_flops"), _steps, NO_STEPS),
     Effect(
         ("backbone.pooling", "backbone.precision"),
-        _steps,
+        _encodes,
         "with learner={learner}, which does not run the encoder",
     ),
     Effect(
