@@ -1,19 +1,19 @@
-"""Prototypes in the frozen encoder's space: the nearest class mean, or ridge regression (RanPAC).
+"""Prototypes in the frozen encoder's space: nearest class mean, or ridge regression (RanPAC).
 
 A task is read once, without a training step. ``kind=ncm`` answers with the class whose mean vector
-is nearest (Mensink et al. 2013; in continual learning iCaRL, arXiv 1611.07725, equation 2):
-``metric=euclidean``, or ``cosine``, for which vectors are scaled to length 1, and their means again.
-``kind=ridge`` fits one-hot targets: W = (G + penalty I)^-1 C, with G the sum of x x' and C those of
-the rows of each class (RanPAC, McDonnell et al. 2023, arXiv 2307.02251, equations 4 to 6), x being
-relu(f P) with ``projection``: f the encoder's vector, P random and frozen, drawn from the seed. The
+is nearest (in continual learning: iCaRL, arXiv 1611.07725, equation 2): ``metric=euclidean``, or
+``cosine``, for which vectors are scaled to length 1, and their means again. ``kind=ridge`` fits
+one-hot targets: W = (G + penalty I)^-1 C, with G the sum of x x', and C that of the x of each class
+(RanPAC, McDonnell et al. 2023, arXiv 2307.02251, section 4), x = relu(f P) with ``projection``: f
+the encoder's vector, as ``backbone.pooling`` has it, P random and frozen, drawn from the seed. The
 penalty is the power of ten from 1e-8 to 1e8 with the least squared error on a fifth of the task's
-rows after a fit on the others, as in RanPAC's algorithm 1, or a setting.
+rows after a fit on the others, as in the paper, or a setting.
 
-f is what ``backbone.pooling`` says. Sums are in float64, the heads that they give in float32. They
-are those of a head: of one task, and then nothing is kept but the head; or, where all tasks share
-one, of all classes met so far, and then C, the counts, and for ridge G are stored for the next task.
-A new task changes no mean of other classes. RanPAC's adaptation of the encoder in the first task
-(its phase 1) is left out. Scores are fitted by ridge in both kinds, around the middle of their range.
+Sums are in float64, the heads that they give in float32. They are those of a head: of one task, and
+then nothing is kept but the head; or, where tasks share one, of all classes met so far, and then C,
+the counts, and for ridge G are stored for the next task. A new task changes no mean of other
+classes. RanPAC's adaptation of the encoder on the first task (its phase 1) is left out. Scores are
+fitted by ridge regression whichever the kind, around the middle of their range.
 """
 
 from collections.abc import Sequence

@@ -27,7 +27,7 @@ def entropies(logits: np.ndarray, labels: np.ndarray, classes: list[int]) -> np.
 
 
 def test_er_ace_compares_new_rows_with_the_classes_of_their_batch() -> None:
-    """A batch of 8 of a task with 5 classes of which it lacks some; stored rows see all of theirs."""
+    """Batches of 8 that lack some of 5 classes; stored rows see all of theirs."""
     tasks = [made_task("a", 4), made_task("b", 5)]
     run = Stream(ErAce(budget=9, replayed=6), tasks)
     run.learn(0)

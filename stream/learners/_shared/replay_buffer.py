@@ -1,9 +1,10 @@
 """The replay buffer: a seeded choice of the training rows of the tasks learned.
 
-``selection`` says how rows are chosen: ``uniform`` draws them; ``herding`` takes those whose running
-mean in the encoder's space follows the mean (iCaRL, `herded`). Both keep ``budget`` rows of each
-task, chosen at its end from all its rows (``balance=task``) or from each of its classes, as many of
-each as rows reach (``balance=class``; scores and spans have no classes).
+``selection`` says how rows are chosen: ``uniform`` draws them; ``herding`` takes those whose
+running mean in the encoder's space follows the mean (iCaRL, `herded`). Both keep ``budget`` rows of
+each task, chosen at its end from all its rows (``balance=task``) or from each of its classes, as
+many of each as rows reach (``balance=class``; scores and spans have no classes). iCaRL's memory is
+``selection=herding balance=class``.
 
 ``reservoir`` keeps ``budget`` rows of the whole stream, each row that went by with the same
 probability (as the buffers of Chaudhry et al. 2019, arXiv 1902.10486). Each row goes by once, in
@@ -182,7 +183,7 @@ class ReplayBuffer:
             yield collate([(task, task.split("train"), rows), *drawn], pad_id)
 
     def even(self) -> np.ndarray:
-        """Return the weights with which all stored tasks are drawn alike; of a reservoir, all rows."""
+        """Return the weights that draw all stored tasks alike; of a reservoir, all stored rows."""
         if self._reservoir is not None:
             sizes = np.array([len(split) for _, split in self._stored], np.float64)
             return sizes / max(sizes.sum(), 1.0)

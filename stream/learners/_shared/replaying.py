@@ -57,9 +57,7 @@ class Replaying(Sequential):
         """Start with an empty buffer."""
         super().setup(encoder, task_names)
         budget = None if self.budget == "all" else int(self.budget)
-        self.buffer = ReplayBuffer(
-            budget, self.seed, self.balance, self.selection, self._vectors
-        )
+        self.buffer = ReplayBuffer(budget, self.seed, self.balance, self.selection, self._vectors)
 
     def _vectors(self, task: Task) -> np.ndarray:
         """Return the encoder's vector of each training row of a task, float64 [N, D]."""

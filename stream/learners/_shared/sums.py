@@ -40,9 +40,7 @@ class Sums:
     def of(cls, features: torch.Tensor, targets: torch.Tensor, *, gram: bool) -> "Sums":
         """Return those of rows; ``gram`` says whether X'X is wanted."""
         read = features if gram else features[:, :0]
-        return cls(
-            read.T @ read, features.T @ targets, targets.sum(0), targets.square().sum()
-        )
+        return cls(read.T @ read, features.T @ targets, targets.sum(0), targets.square().sum())
 
     @classmethod
     def kept(cls, tensors: Mapping[str, torch.Tensor], head: str) -> "Sums | None":
