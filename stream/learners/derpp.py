@@ -4,7 +4,8 @@ L = L_new + alpha mean |h(x') - z'|^2 + beta L(x'', y''): two separate draws fro
 first held to the logits z' that were stored with it, the second to its labels. Deviations: rows are
 stored at a task's end, with the logits that the learner gives then; by default ``budget`` of each
 task, instead of a reservoir of the whole stream (``selection=reservoir``), which would hold the
-largest tasks. Heads are a task's own, so logits are compared over the task's own classes. Earlier heads go on learning from the buffer.
+largest tasks. Heads are a task's own, so logits are compared over the task's own classes. Earlier
+heads go on learning from the buffer.
 """
 
 from collections.abc import Iterator, Sequence

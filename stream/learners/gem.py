@@ -4,7 +4,7 @@ With g the gradient of the new batch and g_k that of the stored examples of each
 step is along the vector z nearest to g with z.g_k >= 0 for all k. It is found in the dual: with G
 the rows g_k, v minimizes |G'v + g|^2 / 2 over v >= ``margin``, and z = G'v + g. As in the reference
 code, ``margin`` is a bound of v (the paper adds it to the solution), and g stays where it opposes
-no g_k. The reference code adds 1e-3 to the diagonal of GG' for its solver; scipy's non-negative least
+no g_k. That code adds 1e-3 to the diagonal of GG' for its solver; scipy's non-negative least
 squares need only the inner products, and nothing is added.
 
 What one step costs: a forward and backward pass over ``replayed`` rows of every earlier task, and

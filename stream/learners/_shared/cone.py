@@ -31,8 +31,9 @@ def turn_aside(gradient: Vector, others: Sequence[Vector], margin: float) -> Non
     with torch.no_grad():
         for place, tensor in enumerate(gradient):
             for weight, other in zip(weights.tolist(), others, strict=True):
-                if tensor is not None and other[place] is not None:
-                    tensor.add_(other[place], alpha=weight)
+                part = other[place]
+                if tensor is not None and part is not None:
+                    tensor.add_(part, alpha=weight)
 
 
 def inner_products(vectors: Sequence[Vector]) -> np.ndarray:

@@ -54,8 +54,9 @@ class ReplayBuffer:
         self._seed = seed
         self._balance = balance
         self._features = features if selection == "herding" else None
-        shares = selection == "reservoir" and budget is not None
-        self._reservoir = Reservoir(budget) if shares else None
+        self._reservoir: Reservoir | None = None
+        if selection == "reservoir" and budget is not None:
+            self._reservoir = Reservoir(budget)
         self._stored: list[tuple[Task, Split]] = []
         self._rows: dict[str, np.ndarray] = {}
         self._waiting: list[Task] = []
