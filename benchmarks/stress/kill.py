@@ -39,7 +39,7 @@ TASKS = "task=[stsb,cola,crowdflower_airline]"
 SMALL = ("experiment=smoke", "device=cpu", TASKS)
 STEPS = ("training.epochs=3", "checkpoint.every=2", "probe.every=4", "count_flops=true")
 CASES = {
-    name: (f"learner={name}", *(STEPS if kind.tags.uses_encoder else ()))
+    name: (f"learner={name}", *(STEPS if kind.tags.makes_steps else ()))
     for name, kind in LEARNERS.items()
 }
 CASES["inferred"] = ("learner=finetune", "scenario=inferred", *STEPS)

@@ -54,6 +54,10 @@ def contract(*learners: str) -> tuple[str, ...]:
 SEQUENTIAL = "tests/learners/test_sequential.py"
 ISOLATED = "tests/learners/test_isolated.py"
 REPLAY = "tests/learners/test_replay.py"
+BUFFERS = "tests/learners/test_buffers.py"
+REHEARSAL = "tests/learners/test_rehearsal.py"
+DIRECTIONS = "tests/learners/test_directions.py"
+PROTOTYPE = "tests/learners/test_prototype.py"
 REFERENCES = "tests/learners/test_references.py"
 OLORA = "tests/learners/test_olora.py"
 PROMPT = "tests/learners/test_prompt_tuning.py"
@@ -134,6 +138,13 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ),
         ),
     ),
+    "stream/learners/er_ace.py": (
+        (REHEARSAL, *contract("er_ace")),
+        (
+            ("present = (labels[:, None] == classes).any(0)", "present = classes >= 0"),
+            ("loss = loss + batch_loss(stored,", "loss = loss + 2 * batch_loss(stored,"),
+        ),
+    ),
     "stream/learners/ewc.py": (
         (COEFFICIENTS, LOSSES, SEQUENTIAL, "tests/training/test_flops.py", *contract("ewc")),
         (
@@ -173,6 +184,16 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "class Frozen(Learner):\n",
                 "class Frozen(Learner):\n    trains = lambda self, name: 'LayerNorm' in name\n",
             ),
+        ),
+    ),
+    "stream/learners/gem.py": (
+        (REHEARSAL, *contract("gem")),
+        (
+            (
+                "turn_aside(mine, memories, self.margin)",
+                "turn_aside(mine, memories[:1], self.margin)",
+            ),
+            ("        self.model.zero_grad(set_to_none=True)\n", ""),
         ),
     ),
     "stream/learners/independent.py": (
@@ -247,6 +268,13 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("counts / counts.sum()", "counts / len(labels)"),
         ),
     ),
+    "stream/learners/ogd.py": (
+        (DIRECTIONS, *contract("ogd")),
+        (
+            ("if not (self.shared_tensors and self.hold_steps):", "if True:"),
+            ("order[: self.directions]", "order[: self.directions + 1]"),
+        ),
+    ),
     "stream/learners/olora.py": (
         (COEFFICIENTS, PUBLISHED, OLORA, *contract("olora")),
         (
@@ -291,6 +319,15 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("self.length), self.length)", "self.length), self.length - 1)"),
             ("length: int = setting(20", "length: int = setting(19"),
+        ),
+    ),
+    "stream/learners/prototype.py": (
+        (PROTOTYPE, *contract("prototype")),
+        (
+            ("far = weight.square().sum(1) / 2", "far = weight.square().sum(1)"),
+            ("sums if kept is None else kept + sums", "sums"),
+            ("HELD_OUT = 5", "HELD_OUT = 2"),
+            ("bias = torch.where(sums.counts > 0, bias, Head.NEVER)", "pass"),
         ),
     ),
     "stream/learners/replay.py": (
@@ -389,11 +426,12 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/_shared/replay_buffer.py": (
-        (COEFFICIENTS, REPLAY, *contract("replay")),
+        (COEFFICIENTS, REPLAY, BUFFERS, *contract("replay")),
         (
-            (".permutation(len(rows))\n", ".permutation(len(rows)) * 0 + np.arange(len(rows))\n"),
+            ("order = generator.permutation(len(train))", "order = np.arange(len(train))"),
             ('(self._seed, "memory"', '(0, "memory"'),
-            ("np.sort(order[: self._budget])", "order[: self._budget]"),
+            ("np.sort(np.concatenate(chosen))", "np.concatenate(chosen)"),
+            ("weights = weights / weights.sum()", "pass"),
         ),
     ),
     "stream/learners/_shared/replaying.py": (
@@ -408,9 +446,38 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 'None if self.budget == "all" else int(self.budget) // 2',
             ),
             (
-                'ReplayBuffer(None if self.budget == "all" else int(self.budget), self.seed)',
-                'ReplayBuffer(None if self.budget == "all" else int(self.budget), 0)',
+                "self.seed, self.balance, self.selection, self._vectors",
+                "0, self.balance, self.selection, self._vectors",
             ),
+        ),
+    ),
+    "stream/learners/_shared/selection.py": (
+        (BUFFERS,),
+        (
+            ("generator.integers(number + 1)", "generator.integers(number // 2 + 1)"),
+            ("vectors + total) @ mean", "vectors) @ mean"),
+            ("np.minimum(share, (sizes - quotas)[open_sets])", "(sizes - quotas)[open_sets]"),
+        ),
+    ),
+    "stream/learners/_shared/cone.py": (
+        (REHEARSAL,),
+        (
+            ("-gradient - margin * others.sum(1)", "-gradient + margin * others.sum(1)"),
+            ("return margin + more", "return more"),
+        ),
+    ),
+    "stream/learners/_shared/directions.py": (
+        (DIRECTIONS,),
+        (
+            ("flat -= (basis @ flat) @ basis", "flat -= 0.5 * (basis @ flat) @ basis"),
+            ("if row.norm() > SMALLEST * size", "if True"),
+        ),
+    ),
+    "stream/learners/_shared/sums.py": (
+        (PROTOTYPE,),
+        (
+            ("(self._values + penalty)", "(self._values + 2 * penalty)"),
+            ("- 2 * held_out.products", "- held_out.products"),
         ),
     ),
     "stream/learners/_shared/sequential.py": (
@@ -463,8 +530,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("        self.shared_tensors.clear()\n", ""),
             ("        copy_named(tensors, self.fit_tensors)\n", ""),
             (
-                "{n: parameters[n] for n in tensors if not n.startswith(SHARED)}",
-                "{}",
+                "copy_named(tensors, {name: parameters[name] for name in named})",
+                "pass",
             ),
             (
                 "return batch_loss(batch, self.model(batch))",

@@ -33,7 +33,7 @@ STEPS = "training.min_steps=4"
 def checks_of(name: str, settings: Sequence[str]) -> list[Check]:
     """Return what ``verify`` says of a run of a learner."""
     with tempfile.TemporaryDirectory(prefix="verify-") as folder:
-        steps = [STEPS] if LEARNERS[name].tags.uses_encoder else []
+        steps = [STEPS] if LEARNERS[name].tags.makes_steps else []
         config = composed([*SMALL, f"learner={name}", *steps, *settings])
         run_in(Path(folder), config, Console(file=io.StringIO()), overrides=())
         return list(verify(Path(folder), "cpu"))

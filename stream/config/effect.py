@@ -36,7 +36,12 @@ class Effect(NamedTuple):
 
 
 def _steps(config: RunConfig) -> bool:
-    """Whether the learner runs the encoder, and so makes training steps."""
+    """Whether the learner makes training steps."""
+    return config.learner.tags.makes_steps
+
+
+def _encodes(config: RunConfig) -> bool:
+    """Whether the learner runs the encoder."""
     return config.learner.tags.uses_encoder
 
 
@@ -88,7 +93,7 @@ TABLE = (
     Effect(("training.*", "probe.*", "checkpoint.every", "count_flops"), _steps, NO_STEPS),
     Effect(
         ("backbone.pooling", "backbone.precision"),
-        lambda config: _steps(config) or (_inferred(config) and config.router.reads_features),
+        lambda config: _encodes(config) or (_inferred(config) and config.router.reads_features),
         "with learner={learner}, which does not run the encoder",
     ),
     Effect(

@@ -2,9 +2,14 @@
 
 With g the gradient of the new batch and r that of a batch drawn from the stored examples of all
 earlier tasks, g <- g - (g.r / r.r) r where g.r < 0: a step that would raise the loss of stored
-examples is turned aside. ``budget`` examples per task are stored. No deviation is known: both
-gradients are those of what all tasks share; each head learns from its own task alone. A head that
-all tasks share (``scenario=shared_head``) is part of both gradients, as in the paper.
+examples is turned aside. ``budget`` examples per task are stored. Both gradients are those of what
+all tasks share; each head learns from its own task alone. A head that all tasks share
+(``scenario=shared_head``) is part of both gradients, as in the paper.
+
+What holds is g.r >= 0 for the gradient that the optimizer gets. The paper steps with plain SGD,
+along -g. Here AdamW rescales g entry by entry, adds weight decay, and its momentum remembers the
+gradients of earlier steps, projected against the references of those steps: so a step may still
+raise the loss of stored examples.
 """
 
 from collections.abc import Iterator, Sequence

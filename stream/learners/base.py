@@ -64,6 +64,7 @@ HOOKS = (
 )
 """What a method may fill. A test holds every method to it."""
 SHARED = "kept."  # before the names of `shared_tensors` in a checkpoint
+BUFFER = "buffer."  # before the names of what says which rows are stored, where that must be said
 
 
 @dataclass
@@ -398,11 +399,13 @@ class Learner(Settings):
         self.learned.append(task)
         self._newest = task.name
         if self.buffer is not None and not serve_only:
-            self.buffer.add(task)
+            self.buffer.restore(task)
 
     def shared_state(self) -> Tensors:
         """Return what learning changed and no single task owns, by its name in the model."""
         kept = {f"{SHARED}{name}": tensor for name, tensor in self.shared_tensors.items()}
+        if self.buffer is not None:
+            kept |= {f"{BUFFER}{name}": rows for name, rows in self.buffer.state().items()}
         if self.tags.parameter_isolation:
             return kept
         named = self.model.encoder.named_parameters()
@@ -425,7 +428,11 @@ class Learner(Settings):
             elif rows is not None:
                 self.model.add_head(task)
         parameters = dict(self.model.named_parameters())
-        copy_named(tensors, {n: parameters[n] for n in tensors if not n.startswith(SHARED)})
+        named = [name for name in tensors if not name.startswith((SHARED, BUFFER))]
+        copy_named(tensors, {name: parameters[name] for name in named})
+        if self.buffer is not None:
+            rows = {n.removeprefix(BUFFER): t for n, t in tensors.items() if n.startswith(BUFFER)}
+            self.buffer.load(rows)
         kept = {n.removeprefix(SHARED): t for n, t in tensors.items() if n.startswith(SHARED)}
         self.shared_tensors.clear()
         self.shared_tensors.update({name: t.to(self.model.device) for name, t in kept.items()})

@@ -1,12 +1,12 @@
 """Dark experience replay++ (Buzzega et al. 2020, arXiv 2004.07211, equation 6).
 
 L = L_new + alpha mean |h(x') - z'|^2 + beta L(x'', y''): two separate draws from the buffer, the
-first held to the logits z' that were stored with it, the second to its labels. Deviations: each
-task keeps a uniform sample of ``budget`` rows with the logits that the learner gave at the task's
-end, instead of a reservoir filled while training: with tasks of unlike sizes and several epochs a
-reservoir would hold the largest tasks and copies of rows. Heads are a task's own, so logits are
-compared over the task's own classes (with ``scenario=shared_head`` over those that were met when
-they were stored). Earlier heads go on learning from the buffer.
+first held to the logits z' that were stored with it, the second to its labels. Deviations: rows are
+stored at a task's end, with the logits that the learner gives then; by default ``budget`` of each
+task, instead of a reservoir of the whole stream (``selection=reservoir``), which would hold the
+largest tasks. Heads are a task's own, so logits are compared over the task's own classes (with
+``scenario=shared_head`` over those that were met when they were stored). Earlier heads go on
+learning from the buffer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,6 +39,7 @@ class Derpp(Replaying):
         replayed: stored examples read in each step, twice: once for logits, once for labels.
     """
 
+    replayed: int = 16
     alpha: float = setting(0.3, NOT_NEGATIVE)
     beta: float = setting(0.5, NOT_NEGATIVE)
 
@@ -82,11 +83,15 @@ class Derpp(Replaying):
         return torch.cat(changes).mean()
 
     def end_task(self, task: Task) -> None:
-        """Store the logits of the task's stored examples."""
+        """Store the logits of the task's stored examples; drop those of rows that left."""
+        for name, left in self.stored.kept.items():
+            self.shared_tensors[name] = self.shared_tensors[name][left]
         split, model = self.stored.rows_of(task), self.model
         model.eval()
-        parts = []
-        for rows in np.array_split(np.arange(len(split)), -(-len(split) // 32)):
+        parts = [torch.zeros(0, task.num_outputs, device=model.device)]
+        for rows in np.array_split(np.arange(len(split)), max(-(-len(split) // 32), 1)):
+            if not len(rows):  # a reservoir that the task left no row in
+                continue
             with torch.no_grad(), model.computing():
                 parts += model(collate([(task, split, rows)], self.pad_id).to(model.device))
         model.train()

@@ -16,6 +16,7 @@ class Tags:
         is_multitask: reads all tasks' training rows at once: a reference, not continual learning.
         seeded: learning draws random numbers, so that another seed gives another result.
         uses_encoder: false where tasks are fitted without the encoder and without steps.
+        makes_steps: false where tasks are fitted without training steps; the encoder may be read.
         learns_spans: whether extractive question answering can be learned.
         sparse_differences: what a task owns is stored as differences at few places.
         keeps_pretrained: the pretrained values of what tasks own are stored for the next task.
@@ -35,6 +36,7 @@ class Tags:
     is_multitask: bool = False
     seeded: bool = True
     uses_encoder: bool = True
+    makes_steps: bool = True
     learns_spans: bool = True
     sparse_differences: bool = False
     keeps_pretrained: bool = True

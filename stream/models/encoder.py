@@ -69,6 +69,7 @@ class Encoder(nn.Module):
         # transformers makes that mask from a number on the CPU, which no CUDA graph can hold.
         self._adds_mask = getattr(config, "_attn_implementation", None) == "eager"
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
+        self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
         self._prompt_length = 0
         # What came with the encoder; modules that a method adds later are not among them.
@@ -99,18 +100,32 @@ class Encoder(nn.Module):
         hidden = output.last_hidden_state
         if self.prompt is not None:
             hidden = torch.cat([hidden[:, :1], hidden[:, 1 + self._prompt_length :]], dim=1)
+        texts = self._pooled(output, hidden, batch.attention_mask)
+        return texts if self.features is None else self.features(texts), hidden
+
+    def _pooled(self, output: Any, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return one vector a text, [B, D], from the tokens' [B, L, D], as ``pooling`` says."""
         if self.pooling == "pooler":
-            return output.pooler_output, hidden
+            return output.pooler_output
         if self.pooling == "cls":
-            return hidden[:, 0], hidden
-        mask = batch.attention_mask[..., None].to(hidden.dtype)
-        return (hidden * mask).sum(1) / mask.sum(1), hidden
+            return hidden[:, 0]
+        weights = mask[..., None].to(hidden.dtype)
+        return (hidden * weights).sum(1) / weights.sum(1)
 
     @property
     def embedding_width(self) -> int:
         """Width E of a token's embedding, which a soft prompt needs: ELECTRA's is not D."""
         body: Any = self.body
         return int(body.get_input_embeddings().embedding_dim)
+
+    def insert_features(self, module: nn.Module, width: int) -> None:
+        """Insert a module between the vector of a text and the heads.
+
+        Args:
+            module: maps vectors [B, D] to what heads read, [B, width].
+            width: `width` from now on.
+        """
+        self.features, self.width = module, width
 
     def insert_prompt(self, prompt: nn.Module, length: int) -> None:
         """Insert vectors behind the first token's embedding of every text.

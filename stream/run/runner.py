@@ -97,7 +97,8 @@ def _how(run: Run) -> str:
     precision = pick_precision(run.config.backbone.precision, run.device)
     if not run.learner.tags.uses_encoder:
         return "no training steps; the encoder is not run"
-    return f"training steps: {run.engine}; the encoder computes in {precision}"
+    how = f"training steps: {run.engine}" if run.learner.tags.makes_steps else "no training steps"
+    return f"{how}; the encoder computes in {precision}"
 
 
 def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSnapshot | None:

@@ -278,7 +278,7 @@ def pick_engine(
     why = ""
     if device.type != "cuda":
         why = "graphs need a CUDA device"
-    elif not learner.tags.uses_encoder:
+    elif not learner.tags.makes_steps:
         why = "the learner has no training steps"
     elif learner.tags.cuda_graph_safe is False:
         why = "the learner's tags say that its steps cannot be captured"

@@ -27,6 +27,7 @@ class Fitted(Learner):
         is_reference=True,
         seeded=False,
         uses_encoder=False,
+        makes_steps=False,
         learns_spans=False,
     )
 

@@ -1,0 +1,72 @@
+"""Orthonormal directions, and what is left of a vector without them; and the outputs to keep.
+
+P entries of a vector, n directions. A vector may be many tensors, whose entries follow each other.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from stream.data.batches import Part
+
+SMALLEST = 1e-5  # of a vector's length: what is left of it may be rounding
+
+
+def widened(bases: Sequence[torch.Tensor], vectors: torch.Tensor) -> torch.Tensor:
+    """Return rows [n, P] that are orthonormal to each other and to those of ``bases``.
+
+    Together with these they span ``vectors``, by Gram and Schmidt, twice over, in float64. What is
+    in the span already adds no row.
+
+    Args:
+        bases: orthonormal rows, float32 [n, P] each.
+        vectors: the vectors, float32 [n, P].
+    """
+    sizes, rows = vectors.double().norm(dim=1), vectors.double()
+    for basis in [*bases, *bases]:
+        directions = basis.double()
+        rows = rows - (rows @ directions.T) @ directions
+    found = rows.new_zeros(len(rows), rows.shape[1])
+    count = 0
+    for row, size in zip(rows, sizes, strict=True):
+        for _ in range(2):
+            row = row - (found[:count] @ row) @ found[:count]  # noqa: PLW2901 - what is left of it
+        if row.norm() > SMALLEST * size:
+            found[count] = row / row.norm()
+            count += 1
+    return found[:count].to(vectors.dtype).clone()
+
+
+def project_out(bases: Iterable[torch.Tensor], vector: Sequence[torch.Tensor]) -> None:
+    """Take all directions out of a vector, in place.
+
+    Args:
+        bases: orthonormal rows [n, P] each.
+        vector: tensors of P entries together.
+    """
+    with torch.no_grad():
+        flat = torch.cat([tensor.flatten() for tensor in vector])
+        for basis in bases:
+            flat -= (basis @ flat) @ basis
+        sizes = [tensor.numel() for tensor in vector]
+        for tensor, entries in zip(vector, flat.split(sizes), strict=True):
+            tensor.copy_(entries.view_as(tensor))
+
+
+def true_outputs(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the output [B] that each row's label names.
+
+    That of its class, the score, or the mean of its span's first and last token.
+
+    Args:
+        part: of a batch.
+        logits: of the part, [B, K].
+        labels: of the part.
+    """
+    if part.task.is_span:
+        by_token = logits.unflatten(1, (-1, 2))  # [B, L, 2]
+        ends = by_token.gather(1, labels[:, None, :2])  # [B, 1, 2]
+        return ends[:, 0].mean(1)
+    if part.task.is_regression:
+        return logits[:, 0]
+    return logits.gather(1, labels[:, None])[:, 0]
