@@ -4,9 +4,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from analysis.runs.collect import RecordedRun
-from analysis.runs.values import Value, elapsed_s, metric, total_multiple, trained_fraction
+from analysis.runs.values import (
+    Value,
+    elapsed_s,
+    metric,
+    relative_steps,
+    total_multiple,
+    trained_fraction,
+)
 from analysis.tables.references import REFERENCE_METRICS, References
 from stream.formatting import DASH, TIMES, percent
+
+Values = Sequence[float | None]
+
+
+def always(values: Values) -> bool:
+    """Whatever the runs' values are."""
+    return True
+
+
+def any_known(values: Values) -> bool:
+    """Whether a run has a value."""
+    return any(value is not None for value in values)
+
+
+def differ(values: Values) -> bool:
+    """Whether the runs' values, as far as known, differ."""
+    return len({round(value, 2) for value in values if value is not None}) > 1
 
 
 @dataclass(frozen=True)
@@ -18,12 +42,14 @@ class Column:
         header: newlines part its lines.
         read: reads it from a record.
         show: writes it into a cell.
+        appears: whether a table of runs with these values has the column.
     """
 
     name: str
     header: str
     read: Value
     show: Callable[[float | None], str] = percent
+    appears: Callable[[Values], bool] = always
 
 
 def show_multiple(value: float | None) -> str:
@@ -49,6 +75,7 @@ SCORES = (
 COSTS = (
     Column("trained_fraction", "trained\n%/task", trained_fraction, _percent_2),
     Column("total_multiple", f"total\n{TIMES} base", total_multiple, show_multiple),
+    Column("relative_steps", f"steps\n{TIMES} plain", relative_steps, show_multiple, differ),
     Column("elapsed_s", "time\ns", elapsed_s, show_seconds),
 )
 REFERENCE_HEADERS = dict(
@@ -69,16 +96,16 @@ REFERENCE_HEADERS = dict(
 def all_columns(references: References) -> list[Column]:
     """Every column that there can be, in order."""
     against = [
-        Column(name, header, references.reader(name)) for name, header in REFERENCE_HEADERS.items()
+        Column(name, header, references.reader(name), appears=any_known)
+        for name, header in REFERENCE_HEADERS.items()
     ]
     return [*SCORES, *COSTS, *against]
 
 
 def columns_of(runs: Sequence[RecordedRun], references: References) -> list[Column]:
-    """The columns of these runs: of those against references the ones that a run has a value of."""
+    """The columns of these runs, without those that would say nothing of them."""
     return [
         column
         for column in all_columns(references)
-        if column.name not in REFERENCE_HEADERS
-        or any(column.read(run.record) is not None for run in runs)
+        if column.appears([column.read(run.record) for run in runs])
     ]

@@ -24,7 +24,6 @@ from typing import ClassVar
 
 import torch
 
-from stream.config.run import TrainingConfig
 from stream.config.setting import NOT_NEGATIVE, POSITIVE, WIDEST, Range, at_least, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
