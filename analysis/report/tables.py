@@ -8,8 +8,15 @@ from statistics import fmean
 from analysis.runs.estimate import Estimate
 from analysis.runs.memory import is_broken, memory_text
 from analysis.runs.methods import Method
-from analysis.runs.values import Value, metric, total_multiple, train_s, trained_fraction
-from analysis.tables.columns import show_multiple, show_seconds
+from analysis.runs.values import (
+    Value,
+    metric,
+    relative_steps,
+    total_multiple,
+    train_s,
+    trained_fraction,
+)
+from analysis.tables.columns import differ, show_multiple, show_seconds
 from analysis.tables.references import References
 from stream.formatting import DASH, TIMES, percent, visible
 from stream.record.run_record import RunRecord
@@ -125,7 +132,14 @@ def _headline_values(methods: Sequence[Method]) -> list[tuple[str, str, Value, S
         ("WC-ACC %", "De Lange et al. 2023, from the probe", metric("wc_acc"), percent),
     ]
     present = [v for v in sometimes if any(method.estimate(v[2]).n for method in methods)]
-    return [*always, *present]
+    steps: tuple[str, str, Value, Show] = (
+        f"steps {TIMES}",
+        "training steps / those of the plain schedule: where they differ",
+        relative_steps,
+        show_multiple,
+    )
+    runs = [run.record for method in methods for run in method.counted]
+    return [*always, *([steps] if differ(list(map(relative_steps, runs))) else []), *present]
 
 
 def _estimate_cell(estimate: Estimate, show: Show, expected: int) -> TableCell:

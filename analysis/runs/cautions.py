@@ -5,22 +5,23 @@ from collections.abc import Iterator, Sequence
 
 from analysis.runs.collect import RecordedRun
 from analysis.runs.methods import Method, build_methods
-from analysis.runs.values import num_learned
-from stream.formatting import count, visible
+from analysis.runs.values import num_learned, relative_steps
+from stream.formatting import TIMES, count, visible
 from stream.record.run_record import RunRecord
 
 NOT_RECORDED = "not recorded"
 
 
 def cautions(runs: Sequence[RecordedRun]) -> list[str]:
-    """Runs that no mean counts and why; versions and devices in which the counted runs differ.
+    """Runs that no mean counts and why; steps, versions and devices in which counted runs differ.
 
     Args:
         runs: runs of one stream.
     """
     methods = build_methods(runs)
     lines = [line for method in methods for line in _not_counted(method)]
-    return [*lines, *_differences([run.record for m in methods for run in m.counted])]
+    counted = [run.record for m in methods for run in m.counted]
+    return [*lines, *_unequal_steps(counted), *_differences(counted)]
 
 
 def _not_counted(method: Method) -> Iterator[str]:
@@ -43,6 +44,15 @@ def _is_copy(one: RunRecord, other: RunRecord) -> bool:
     """Whether two records are of the same run: no two take the same time to the last digit."""
     pairs = [(r.timing, r.cells, r.matrix) for r in (one, other)]
     return pairs[0] == pairs[1]
+
+
+def _unequal_steps(records: Sequence[RunRecord]) -> Iterator[str]:
+    """Say which learners have more or fewer training steps than the plain schedule gives a task."""
+    known = {(r.learner, round(steps, 2)) for r in records if (steps := relative_steps(r))}
+    if len({steps for _, steps in known}) > 1:
+        unequal = sorted((steps, learner) for learner, steps in known if steps != 1)
+        told = ", ".join(f"{visible(learner, 60)} {steps:.2f} {TIMES}" for steps, learner in unequal)
+        yield f"learners differ in training steps: {told} those of the plain schedule"
 
 
 def _differences(records: Sequence[RunRecord]) -> Iterator[str]:

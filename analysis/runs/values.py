@@ -4,9 +4,12 @@ from collections.abc import Callable
 from statistics import mean
 from typing import Any
 
+from stream.config.run import TrainingConfig
+from stream.learners.workload import planned_work
 from stream.record.run_record import RunRecord
 
 Value = Callable[[RunRecord], float | None]
+PLAN = ("epochs", "min_steps", "batch_size")  # the settings that decide the steps of a task
 
 
 def metric(name: str) -> Value:
@@ -44,6 +47,23 @@ def train_s(record: RunRecord) -> float:
 def elapsed_s(record: RunRecord) -> float:
     """Seconds of learning and evaluation together."""
     return record.timing.train_s + record.timing.evaluate_s
+
+
+def relative_steps(record: RunRecord) -> float | None:
+    """Training steps as a multiple of the plain schedule's: of one pass after another over a task.
+
+    The plain schedule is what `training` of the run's settings gives tasks of these rows. Learners
+    in two stages have 2, for one; those without steps 0. None where the run is not complete, or
+    its record, of an earlier version, lacks a part of this.
+    """
+    rows = [record.data.rows.get(name, {}).get("train") for name in record.order]
+    told = record.timing.by_task.steps
+    plan = {name: setting(record, f"training.{name}") for name in PLAN}
+    if record.status != "complete" or not told or None in rows or None in plan.values():
+        return None
+    training = TrainingConfig(**plan)
+    plain = sum(planned_work(number, training).steps for number in rows if number is not None)
+    return sum(told) / plain if plain else None
 
 
 def train_flops(record: RunRecord) -> float | None:

@@ -4,9 +4,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from analysis.runs.collect import RecordedRun
-from analysis.runs.values import Value, elapsed_s, metric, total_multiple, trained_fraction
+from analysis.runs.values import (
+    Value,
+    elapsed_s,
+    metric,
+    relative_steps,
+    total_multiple,
+    trained_fraction,
+)
 from analysis.tables.references import REFERENCE_METRICS, References
 from stream.formatting import DASH, TIMES, percent
+
+Values = Sequence[float | None]
+
+
+def always(values: Values) -> bool:
+    """Whatever the runs' values are."""
+    return True
+
+
+def any_known(values: Values) -> bool:
+    """Whether a run has a value."""
+    return any(value is not None for value in values)
+
+
+def differ(values: Values) -> bool:
+    """Whether the runs' values, as far as known, differ."""
+    return len({round(value, 2) for value in values if value is not None}) > 1
 
 
 @dataclass(frozen=True)
@@ -18,12 +42,14 @@ class Column:
         header: newlines part its lines.
         read: reads it from a record.
         show: writes it into a cell.
+        appears: whether a table of runs with these values has the column.
     """
 
     name: str
     header: str
     read: Value
     show: Callable[[float | None], str] = percent
+    appears: Callable[[Values], bool] = always
 
 
 def show_multiple(value: float | None) -> str:
@@ -47,22 +73,36 @@ SCORES = (
     Column("forgetting", "forget-\nting %", metric("forgetting")),
 )
 OF_SEEN_CLASSES = (
-    Column("seen_class_accuracy", "all classes\nseen %", metric("seen_class_accuracy")),
+    Column(
+        "seen_class_accuracy",
+        "all classes\nseen %",
+        metric("seen_class_accuracy"),
+        appears=any_known,
+    ),
     Column(
         "average_seen_class_accuracy",
         "its mean over\nthe stream %",
         metric("average_seen_class_accuracy"),
+        appears=any_known,
     ),
 )
 COSTS = (
     Column("trained_fraction", "trained\n%/task", trained_fraction, _percent_2),
     Column("total_multiple", f"total\n{TIMES} base", total_multiple, show_multiple),
+    Column("relative_steps", f"steps\n{TIMES} plain", relative_steps, show_multiple, differ),
     Column("elapsed_s", "time\ns", elapsed_s, show_seconds),
 )
 INFERRED = (
-    Column("routed_average_score", "inferred\nscore %", metric("routed_average_score")),
-    Column("routed_forgetting", "its for-\ngetting %", metric("routed_forgetting")),
-    Column("routing_accuracy", "routed\nright %", metric("routing_accuracy")),
+    Column(
+        "routed_average_score",
+        "inferred\nscore %",
+        metric("routed_average_score"),
+        appears=any_known,
+    ),
+    Column(
+        "routed_forgetting", "its for-\ngetting %", metric("routed_forgetting"), appears=any_known
+    ),
+    Column("routing_accuracy", "routed\nright %", metric("routing_accuracy"), appears=any_known),
 )
 """Of runs that infer the task of a text."""
 REFERENCE_HEADERS = dict(
@@ -84,16 +124,16 @@ REFERENCE_HEADERS = dict(
 def all_columns(references: References) -> list[Column]:
     """Every column that there can be, in order."""
     against = [
-        Column(name, header, references.reader(name)) for name, header in REFERENCE_HEADERS.items()
+        Column(name, header, references.reader(name), appears=any_known)
+        for name, header in REFERENCE_HEADERS.items()
     ]
     return [*SCORES, *OF_SEEN_CLASSES, *COSTS, *INFERRED, *against]
 
 
 def columns_of(runs: Sequence[RecordedRun], references: References) -> list[Column]:
-    """The columns of these runs: beside scores and costs, those that a run has a value of."""
-    always = (*SCORES, *COSTS)
+    """The columns of these runs, without those that would say nothing of them."""
     return [
         column
         for column in all_columns(references)
-        if column in always or any(column.read(run.record) is not None for run in runs)
+        if column.appears([column.read(run.record) for run in runs])
     ]

@@ -10,7 +10,7 @@ from analysis.runs.estimate import INTERVAL, Estimate
 from analysis.runs.memory import is_broken, memory_text
 from analysis.runs.methods import group, repetitions
 from analysis.runs.values import num_learned
-from analysis.tables.columns import COSTS, SCORES, Column, columns_of
+from analysis.tables.columns import REFERENCE_HEADERS, Column, columns_of
 from analysis.tables.labels import short_names
 from analysis.tables.references import References
 from analysis.tables.text_table import Row, TextTable, one_line
@@ -47,7 +47,7 @@ def comparison_table(runs: Sequence[RecordedRun]) -> TextTable:
         notes.append(f"mean ± half of the {INTERVAL} over the seeds that are counted (n).")
         notes += [f"One seed, no interval: {', '.join(alone)}."] if alone else []
     notes += [*references.notes, *cautions(runs)]
-    header = [*NAMES, *_with_memory([column.header for column in columns], "memory")]
+    header = [*NAMES, *_with_memory(columns, [column.header for column in columns], "memory")]
     table = TextTable(table_title(runs[0].record), header, len(NAMES), sections, notes)
     return without_equal_columns(table)
 
@@ -63,7 +63,7 @@ def _run_row(name: str, record: RunRecord, columns: Sequence[Column]) -> Row:
     num_tasks, done = len(record.order), num_learned(record)
     tasks = str(num_tasks) if record.status == "complete" else f"{done}/{num_tasks}"
     values = [column.show(column.read(record)) for column in columns]
-    cells = _with_memory(values, memory_text([record]))
+    cells = _with_memory(columns, values, memory_text([record]))
     return Row([name, str(record.seed), tasks], cells, is_loud=is_broken(record))
 
 
@@ -86,14 +86,15 @@ def _mean_row(runs: Sequence[RecordedRun], columns: Sequence[Column]) -> Row:
         show, whole = column.show, found.n == len(runs)
         values.append(f"{show(found.mean)}±{show(found.half_width)}" if whole else DASH)
     records = [run.record for run in runs]
-    cells, is_loud = _with_memory(values, memory_text(records)), any(map(is_broken, records))
+    cells = _with_memory(columns, values, memory_text(records))
+    is_loud = any(map(is_broken, records))
     names = [f"mean ± {INTERVAL}", f"n={len(runs)}", ""]
     return Row(names, cells, is_mean=True, is_loud=is_loud)
 
 
-def _with_memory(cells: Sequence[str], memory: str) -> list[str]:
+def _with_memory(columns: Sequence[Column], cells: Sequence[str], memory: str) -> list[str]:
     """The cells of all columns, memory before what not all streams have: references."""
-    before = len(SCORES) + len(COSTS)
+    before = sum(column.name not in REFERENCE_HEADERS for column in columns)
     return [*cells[:before], memory, *cells[before:]]
 
 

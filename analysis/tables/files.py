@@ -11,7 +11,7 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import check_comparable
 from analysis.runs.estimate import CONFIDENCE, Estimate
 from analysis.runs.methods import build_methods, group, settings_of
-from analysis.runs.values import num_learned, trained_fraction
+from analysis.runs.values import num_learned, relative_steps, trained_fraction
 from analysis.tables.columns import INFERRED, SCORES, all_columns
 from analysis.tables.paired import differences
 from analysis.tables.references import References
@@ -51,6 +51,7 @@ def _values(label: str, run: RecordedRun, against: Mapping[str, float | None]) -
         **against,
         "trained_fraction": trained_fraction(record),
         "total_multiple": record.ledger.total_multiple,
+        "relative_steps": relative_steps(record),
         "tasks_identical": record.memory.tasks_identical,
         "tasks_checked": record.memory.tasks_checked,
         "train_s": record.timing.train_s,

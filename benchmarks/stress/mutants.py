@@ -60,6 +60,8 @@ DIRECTIONS = "tests/learners/test_directions.py"
 PROTOTYPE = "tests/learners/test_prototype.py"
 REFERENCES = "tests/learners/test_references.py"
 OLORA = "tests/learners/test_olora.py"
+MIGU = "tests/learners/test_migu.py"
+HAT = "tests/learners/test_hat.py"
 PROMPT = "tests/learners/test_prompt_tuning.py"
 COEFFICIENTS = "tests/learners/test_coefficients.py"
 COMPOSITION = "tests/learners/test_composition.py"
@@ -136,6 +138,11 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "return self.second_start(name, change).abs()",
                 "return self.second_start(name, change)",
             ),
+            (
+                'return self.gate_lr if name.startswith("gates.") else super().learning_rate(name)',
+                "return super().learning_rate(name)",
+            ),
+            ("math.sqrt(gates)) if", "gates) if"),
         ),
     ),
     "stream/learners/er_ace.py": (
@@ -194,6 +201,17 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "turn_aside(mine, memories[:1], self.margin)",
             ),
             ("        self.model.zero_grad(set_to_none=True)\n", ""),
+        ),
+    ),
+    "stream/learners/hat.py": (
+        (HAT, *contract("hat")),
+        (
+            ("super().loss(batch) + self.c *", "super().loss(batch) +"),
+            ("(gate * (1 - used)).sum()", "gate.sum()"),
+            ("1 - weight\n", "1 - used.outputs[:, None].expand_as(weight)\n"),
+            ("torch.where(free > 0, shared[name], before)", "shared[name]"),
+            ("self.s_max / s * steep", "self.s_max * steep"),
+            ("(number / last if last else 1.0)", "(number / (last + 1))"),
         ),
     ),
     "stream/learners/independent.py": (
@@ -275,6 +293,17 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("order[: self.directions]", "order[: self.directions + 1]"),
         ),
     ),
+    "stream/learners/migu.py": (
+        (MIGU, *contract("migu")),
+        (
+            (
+                "shares >= torch.quantile(shares, self.masked)",
+                "shares <= torch.quantile(shares, self.masked)",
+            ),
+            ("torch.quantile(shares, self.masked)", "torch.quantile(shares, 1 - self.masked)"),
+            ("self._maps[name].parameters()", "[self._maps[name].weight]"),
+        ),
+    ),
     "stream/learners/olora.py": (
         (COEFFICIENTS, PUBLISHED, OLORA, *contract("olora")),
         (
@@ -351,7 +380,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("2 * self.strength", "self.strength"),
             ("addcmul_(gradient, moved, value=-1)", "addcmul_(gradient, moved, value=1)"),
-            (").clamp(0) for", ").abs() for"),
+            (".clamp(smallest)).clamp(0)", ".clamp(smallest)).abs()"),
+            (".square().mean()", ".square().sum()"),
             ("importance, decay=1.0)", "importance, decay=0.5)"),
             ("p.grad.clone() for", "p.grad for"),
             ("shared[name].detach().clone() for", "shared[name].detach() for"),
@@ -580,6 +610,21 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("math.log(-LOW / HIGH)", "math.log(-LOW)"),
             ("else a.grad + gradient", "else gradient"),
             ("opened * expected_open(self.whole)", "opened"),
+            ("a.grad.mul_(factor)", "a.grad.mul_(1)"),
+        ),
+    ),
+    "stream/models/modules/hard_attention.py": (
+        (HAT, *contract("hat")),
+        (
+            ("(self.units > 0).to(self.units)", "torch.sigmoid(self.units)"),
+            ("* attention.outputs", ""),
+        ),
+    ),
+    "stream/models/modules/magnitudes.py": (
+        (MIGU, *contract("migu")),
+        (
+            ("/ sizes.sum(-1, keepdim=True)", "/ sizes.sum((0, 1), keepdim=True)"),
+            ("(shares * counts).sum((0, 1))", "shares.sum((0, 1))"),
         ),
     ),
     "stream/models/modules/prompt.py": (

@@ -60,7 +60,7 @@ METRIC_COLUMNS = (
 )
 MEMORY = {True: "perfect", False: "forgets", None: "-"}
 MEMORY_WORDS = (
-    ("perfect", "what serves a task never changes, bit for bit"),
+    ("perfect", "the logits of learned tasks never change, bit for bit"),
     ("forgets", "nothing keeps later tasks from changing what serves a task"),
     ("-", "nothing to forget: all tasks are learned at once"),
 )

@@ -52,6 +52,7 @@ HOOKS = (
     "setup",
     "trains",
     "trains_head",
+    "learning_rate",
     "sources",
     "workload",
     "begin_task",
@@ -116,6 +117,14 @@ class Learner(Settings):
     def trains_head(self, name: str, task: Task) -> bool:
         """Return whether learning ``task`` changes the head called ``name``."""
         return name == task.head_name
+
+    def learning_rate(self, name: str) -> float:
+        """Return the learning rate at its peak of the model's parameter ``name``.
+
+        Names are those in the model, such as ``encoder.body...`` and ``heads.cola.weight``.
+        """
+        own = self.head_lr if name.startswith("heads.") else None
+        return own or self.lr
 
     def sources(self, task: str) -> Sources:
         """Return the tasks whose modules serve ``task``, itself last.

@@ -36,11 +36,11 @@ class LearnerDescription:
 
     @property
     def perfect_memory(self) -> bool | None:
-        """Whether learning a task changes no byte of what serves an earlier one.
+        """Whether learning a task leaves the logits of earlier ones as they are, bit for bit.
 
         None where there is nothing to forget, because all tasks are learned at once.
         """
-        return None if self.tags.is_multitask else self.tags.parameter_isolation
+        return None if self.tags.is_multitask else self.tags.perfect_memory
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""

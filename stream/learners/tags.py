@@ -11,6 +11,8 @@ class Tags:
         paper: who published it, and where: ``Houlsby et al. 2019, arXiv 1902.00751``.
         stores: what is kept of each task, in a few words.
         parameter_isolation: learning a task changes no byte of what serves an earlier one.
+        keeps_logits: tasks share weights, but learning changes none that an earlier task's
+            predictions use: what serves it has other bytes, its logits have the same.
         reads_past_tasks: what serves a task includes what earlier tasks left, so order matters.
         is_reference: a bound or control that methods are compared with.
         is_multitask: reads all tasks' training rows at once: a reference, not continual learning.
@@ -31,6 +33,7 @@ class Tags:
     paper: str = ""
     stores: str = ""
     parameter_isolation: bool = False
+    keeps_logits: bool = False
     reads_past_tasks: bool = False
     is_reference: bool = False
     is_multitask: bool = False
@@ -49,3 +52,8 @@ class Tags:
         if self.class_incremental is not None:
             return self.class_incremental
         return self.uses_encoder and not self.parameter_isolation
+
+    @property
+    def perfect_memory(self) -> bool:
+        """Whether the logits of earlier tasks stay bit for bit what they were."""
+        return self.parameter_isolation or self.keeps_logits

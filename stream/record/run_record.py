@@ -29,7 +29,7 @@ class MemoryRecord(msgspec.Struct, kw_only=True):
     """How much of the memory is perfect: digests of the last row against the diagonal."""
 
     promised: bool
-    """Whether the method isolates what it trains by task, so that nothing may change."""
+    """Whether the method keeps what earlier tasks use as it is, so that no logit may change."""
     tasks_checked: int = 0
     tasks_identical: int = 0
 

@@ -62,7 +62,7 @@ def new_record(
         matrix=[[None] * len(names) for _ in names],
         cells=[[None] * len(names) for _ in names],
         metrics=dict.fromkeys(CORE_METRICS),
-        memory=MemoryRecord(promised=config.learner.tags.parameter_isolation),
+        memory=MemoryRecord(promised=config.learner.tags.perfect_memory),
         ledger=ledger,
         timing=TimingRecord(),
         losses={},

@@ -20,14 +20,14 @@ def warmup_then_linear(step: int, steps: int, warmup: float) -> float:
 def optimizer_for(
     learner: Learner, weight_decay: float, *, capturable: bool = False
 ) -> torch.optim.AdamW:
-    """Return AdamW over what the learner trains; heads may have a learning rate of their own.
+    """Return AdamW over what the learner trains, at the learning rates that it says.
 
     Weights decay, biases and LayerNorms do not (as in adapter-bert). A ``capturable`` one keeps
     its count of steps on the GPU, and updates all in few kernels.
     """
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
     for name, parameter in learner.trained_parameters().items():
-        lr = learner.head_lr if learner.head_lr and name.startswith("heads.") else learner.lr
+        lr = learner.learning_rate(name)
         decay = weight_decay if parameter.ndim >= 2 else 0.0
         groups.setdefault((lr, decay), []).append(parameter)
     options = [

@@ -21,11 +21,12 @@ from analysis.runs.collect import RecordedRun, collect
 from analysis.runs.comparable import largest_comparable
 from analysis.runs.memory import memory_text
 from analysis.runs.methods import method_labels, variant_labels
+from analysis.runs.values import relative_steps
 from analysis.tables.compare import comparison_table
 from analysis.tables.text_table import Row, TextTable, latex, markdown, rich_table, show
 from stream.errors import UserError
 from stream.formatting import DASH, MINUS, TIMES
-from stream.record.run_record import RunRecord, TimingRecord
+from stream.record.run_record import RunRecord, TaskTimes, TimingRecord
 from tests.analysis.made_runs import (
     MATRIX,
     METRICS,
@@ -534,3 +535,39 @@ def test_a_command_without_a_list_of_runs_ends_in_one_line_and_2(
     folder = write(tmp_path / "run", record_of())
     assert main([name, str(folder), "tasks=cola"]) == 2
     assert capsys.readouterr().err == "error: expected task=NAME, got 'tasks=cola'\n"
+
+
+# --- steps
+
+
+def stepped(learner: str, *steps: int, **changes: Any) -> RunRecord:
+    """A run on tasks of 200, 20 and 10 rows, which the plain schedule gives 21, 8 and 8 steps."""
+    training = {"epochs": 3, "min_steps": 8, "batch_size": 32}
+    rows = {name: {"train": n} for name, n in zip(ORDER, (200, 20, 10), strict=True)}
+    config = values_of(record_of(learner))["config"] | {"training": training}
+    timing = TimingRecord(by_task=TaskTimes(steps=list(steps)))
+    return record_of(learner, config=config, timing=timing, data=data_of(rows=rows), **changes)
+
+
+def test_a_table_says_where_methods_have_unlike_numbers_of_steps() -> None:
+    """7 batches times 3 epochs; 8 epochs of one batch are at least 8 steps, twice."""
+    plain = stepped("finetune", 21, 8, 8)
+    header = f"steps {TIMES} plain"
+    table = table_of(plain, stepped("lt_sft", 42, 16, 16), stepped("majority", 0, 0, 0))
+    column = [" ".join(text.split()) for text in table.header].index(header)
+    cells = [section[0].cells[column] for section in table.sections]
+    assert cells == ["1.00", "2.00", "0.00"]
+    told = f"learners differ in training steps: lt_sft 2.00 {TIMES} those of the plain schedule"
+    assert told in table.notes
+    alike = table_of(plain, stepped("adapter", 21, 8, 8))
+    assert header not in [" ".join(text.split()) for text in alike.header]
+    assert not any("steps" in note for note in alike.notes)
+
+
+def test_steps_are_unknown_of_partial_runs_and_of_old_records() -> None:
+    runs = [
+        stepped("finetune", 21, 8, status="partial"),
+        stepped("finetune"),
+        record_of("finetune", timing=TimingRecord(by_task=TaskTimes(steps=[21, 8, 8]))),
+    ]
+    assert [relative_steps(run) for run in runs] == [None, None, None]

@@ -100,36 +100,57 @@ def test_si_notes_the_gradient_of_the_loss_alone(three_tasks: list[Task]) -> Non
 
 def test_si_keeps_the_sum_of_all_tasks(three_tasks: list[Task]) -> None:
     """Omega is a sum over tasks; a path that raised the loss counts as 0."""
-    learner = Si(xi=0.1)
+    learner = Si(damping=0.1)
     run = Stream(learner, three_tasks[:2])
     run.learn(0)
     name = "body.encoder.layer.1.output.dense.weight"
     first = learner.shared_tensors[f"weight.{name}"].double().clone()
     learner.start(three_tasks[1])
-    start = learner.shared_parameters()[name].detach().double().clone()
+    shared = learner.shared_parameters()
+    starts = {n: p.detach().double().clone() for n, p in shared.items()}
+    start = starts[name]
     moved(run)
     path = torch.randn(start.shape, generator=torch.Generator().manual_seed(0))
     learner.fit_tensors[f"path.{name}"].copy_(path)
     learner.finish(three_tasks[1])
     change = learner.shared_parameters()[name].detach().double() - start
-    expected = first + (path.double() / (change**2 + 0.1)).clamp(min=0)
+    squares = [((p.detach().double() - starts[n]) ** 2).flatten() for n, p in shared.items()]
+    xi = 0.1 * torch.cat(squares).mean()
+    expected = first + (path.double() / (change**2 + xi)).clamp(min=0)
     found = learner.shared_tensors[f"weight.{name}"].double()
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize(("options", "xi"), [({}, 0.1), ({"xi": 0.3}, 0.3)])
-def test_si_damps_as_it_says(options: dict, xi: float) -> None:
-    """Zenke et al. take xi = 0.1 for what did not move."""
+@pytest.mark.parametrize("size", [1e-3, 1e-1])
+@pytest.mark.parametrize(("options", "damping"), [({}, 0.1), ({"damping": 0.3}, 0.3)])
+def test_si_damps_relative_to_what_moved(options: dict, damping: float, size: float) -> None:
+    """One matrix moved, all else stayed: importances go with 1 / size^2, their ratio does not."""
     task = made_task("a")
     learner = Si(**options)
     Stream(learner, [task])
     learner.start(task)
+    shared = learner.shared_parameters()
+    weight = shared["body.encoder.layer.1.output.dense.weight"]
+    with torch.no_grad():
+        weight.add_(size)
     for name, tensor in learner.fit_tensors.items():
         if name.startswith("path."):
             tensor.fill_(1.0)
+    xi = damping * size**2 * weight.numel() / sum(p.numel() for p in shared.values())
     learner.finish(task)
-    for tensor in learner.shared_tensors.values():
-        torch.testing.assert_close(tensor, torch.full_like(tensor, 1 / xi))
+    for name, parameter in shared.items():
+        expected = 1 / (xi + (size**2 if parameter is weight else 0))
+        found = learner.shared_tensors[f"weight.{name}"]
+        torch.testing.assert_close(found, torch.full_like(found, expected), rtol=1e-3, atol=0)
+
+
+def test_si_makes_nothing_important_where_nothing_moved() -> None:
+    task = made_task("a")
+    learner = Si()
+    Stream(learner, [task])
+    learner.start(task)
+    learner.finish(task)
+    assert not any(tensor.any() for tensor in learner.shared_tensors.values())
 
 
 # --- Fisher information

@@ -9,6 +9,7 @@ import torch
 from torch.func import functional_call
 
 from stream.config.backbone import BackboneConfig
+from stream.config.run import TrainingConfig
 from stream.data.batches import collate
 from stream.data.task import Task
 from stream.fingerprint import tensor_digest
@@ -35,6 +36,7 @@ from stream.models.modules.projected_attention import Projections
 from stream.run.accounting import count_stored
 from stream.seeding import torch_generator
 from stream.training.loop import fit
+from stream.training.schedule import optimizer_for
 from tests.conftest import SHORT, Stream, made_task
 
 BASE = {"model_type": "bert"}  # the defaults are those of BERT-base
@@ -244,16 +246,47 @@ def test_diff_pruning_passes_gradients_as_autograd_does(structured: bool) -> Non
         opened.append(many.sum())
     logits = functional_call(model, weights, (batch,))
     (batch_loss(batch, logits) + sparsity * sum(opened)).backward()
+    count = sum(gate.numel() for gate in a.values()) + structured * len(a)
+    scale = 1 / (sparsity * math.sqrt(count))  # of gates' gradients, a constant
     for name, change in w.items():
         key = name.replace(".", "/")
         found = model.encoder.get_parameter(name).grad
         torch.testing.assert_close(found, change.grad, rtol=1e-3, atol=1e-6)
         torch.testing.assert_close(
-            model.gates[key].entries.grad, a[name].grad, rtol=1e-3, atol=1e-6
+            model.gates[key].entries.grad, scale * a[name].grad.flatten(), rtol=1e-3, atol=1e-6
         )
         if structured:
             found = model.gates[key].whole.grad
-            torch.testing.assert_close(found, of_tensor[name].grad, rtol=1e-3, atol=1e-5)
+            expected = scale * of_tensor[name].grad
+            torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_gates_have_a_rate_of_their_own_and_do_not_decay() -> None:
+    run, _ = begun(DiffPruning(lr=1e-4, gate_lr=0.25, structured=True))
+    groups = optimizer_for(run.learner, 0.01).param_groups
+    rates = {id(p): (g["peak_lr"], g["weight_decay"]) for g in groups for p in g["params"]}
+    gates = list(run.model.gates.parameters())
+    assert len(gates) == 2 * len(run.learner.read_parameters)
+    assert {rates[id(a)] for a in gates} == {(0.25, 0.0)}
+    assert {rates[id(p)][0] for p in run.learner.read_parameters.values()} == {1e-4}
+
+
+def test_gates_close_within_the_first_stage_of_a_task() -> None:
+    """30 steps: few stay open, fewer at a larger penalty; at the weights' rate all would."""
+    task, found = made_task("a"), []
+    for settings in ({"sparsity": 1e-7}, {"sparsity": 1e-5}, {"gate_lr": 5e-5}):
+        learner = DiffPruning(**settings)
+        Stream(learner, [task])
+        choose = learner._choose
+
+        def watch(learner=learner, choose=choose) -> None:
+            found.append(learner.open_gates())
+            choose()
+
+        learner._choose = watch
+        fit(learner, task, TrainingConfig(epochs=10, min_steps=0, batch_size=8))
+    assert 0 < found[1] < 0.7 * found[0] < 0.35
+    assert found[2] == 1.0
 
 
 @pytest.mark.parametrize("make", [LtSft, DiffPruning])

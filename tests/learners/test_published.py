@@ -21,7 +21,6 @@ from stream.learners.pfeiffer import Pfeiffer
 from stream.learners.progressive import Progressive
 from stream.learners.prompt_tuning import PromptTuning
 from stream.learners.shared_adapter import SharedAdapter
-from stream.learners.si import Si
 from stream.learners.stacked import Stacked
 from stream.learners.topk import TopK
 from stream.models.modules.bottleneck import reduced
@@ -74,7 +73,6 @@ def test_parameters_that_a_task_trains_on_bert_base(learner: Learner, count: int
         (Parallel, "scale", 4.0),  # He et al. 2022, section 4.6
         (PromptTuning, "length", 20),  # Lester et al. 2021, section 3.2: more gains little
         (Pfeiffer, "reduction", 16),  # Pfeiffer et al. 2021, section 4
-        (Si, "xi", 0.1),  # Zenke et al. 2017, section 4
     ],
 )
 def test_defaults_are_those_of_the_paper(kind: type[Learner], field: str, value: float) -> None:

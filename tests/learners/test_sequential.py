@@ -128,11 +128,12 @@ def test_endless_strength_freezes_what_a_task_needs(three_tasks: list[Task]) -> 
 
 def test_si_sums_the_path(three_tasks: list[Task]) -> None:
     """Gradients and weights are noted from outside, and summed in float64."""
-    run = Stream(Si(strength=1.0, xi=0.1), three_tasks[:1])
+    run = Stream(Si(strength=1.0, damping=0.3), three_tasks[:1])
     learner, task = run.learner, three_tasks[0]
     name = "body.encoder.layer.1.output.dense.weight"
     weight = run.model.encoder.get_parameter(name)
     gradients, weights = [], [weight.detach().double().numpy().copy()]
+    first = {n: p.detach().double().clone() for n, p in run.model.encoder.named_parameters()}
     after_backward = learner.after_backward
 
     def note(batch: Batch) -> None:
@@ -143,7 +144,13 @@ def test_si_sums_the_path(three_tasks: list[Task]) -> None:
     fit(learner, task, SHORT, lambda step: weights.append(weight.detach().double().numpy().copy()))
     steps = np.diff(np.array(weights), axis=0)
     path = -(np.array(gradients) * steps).sum(0)
-    expected = np.maximum(path / ((weights[-1] - weights[0]) ** 2 + 0.1), 0)
+    squares = [
+        ((p.detach().double() - first[n]) ** 2).flatten()
+        for n, p in run.model.encoder.named_parameters()
+        if n in learner.shared_parameters()
+    ]
+    xi = 0.3 * torch.cat(squares).mean().item()
+    expected = np.maximum(path / ((weights[-1] - weights[0]) ** 2 + xi), 0)
     found = learner.shared_tensors[f"weight.{name}"].double().numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-9)
     assert expected.max() > 0

@@ -27,11 +27,15 @@ def expected_open(a: torch.Tensor) -> torch.Tensor:
 
 
 class Gates(nn.Module):
-    """A gate for every entry of a tensor, and if ``structured`` one for all of it, multiplied."""
+    """A gate for every entry of a tensor, and if ``structured`` one for all of it, multiplied.
+
+    ``entries`` is flat, as what does not decay is (`stream.training.schedule`).
+    """
 
     def __init__(self, like: torch.Tensor, *, structured: bool):
         super().__init__()
-        self.entries = nn.Parameter(torch.empty_like(like))
+        self._shape = like.shape
+        self.entries = nn.Parameter(torch.empty_like(like.flatten()))
         whole = torch.empty((), device=like.device)
         self.whole = nn.Parameter(whole) if structured else None
 
@@ -48,7 +52,7 @@ class Gates(nn.Module):
             u = torch.full_like(a, 0.5) if middle else torch.rand_like(a).clamp(1e-6, 1 - 1e-6)
             self._drawn.append(gate(a.detach(), u))
         zs = [z for z, _ in self._drawn]
-        return zs[0] if len(zs) == 1 else zs[0] * zs[1]
+        return (zs[0] if len(zs) == 1 else zs[0] * zs[1]).view(self._shape)
 
     def expected(self) -> torch.Tensor:
         """Return the expected number of entries that are not 0."""
@@ -58,12 +62,19 @@ class Gates(nn.Module):
     def pass_on(self, gradient: torch.Tensor) -> None:
         """Add to the gradients of ``a``, from the gradient by the z that were drawn last."""
         z, slope = self._drawn[0]
+        gradient = gradient.reshape(z.shape)
         if self.whole is None:
             _add(self.entries, gradient * slope)
             return
         whole, whole_slope = self._drawn[1]
         _add(self.entries, gradient * slope * whole)
         _add(self.whole, (gradient * z).sum() * whole_slope)
+
+    def scale_gradients(self, factor: float) -> None:
+        """Multiply the gradients of ``a``."""
+        for a in self.parameters():
+            if a.grad is not None:
+                a.grad.mul_(factor)
 
 
 def _add(a: nn.Parameter, gradient: torch.Tensor) -> None:
