@@ -1,13 +1,13 @@
 """The work of a run, known before it starts, and what it takes, which is estimated."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from stream.config.run import RunConfig
 from stream.data.task import Task
 from stream.evaluation.probe import planned_evaluations
-from stream.learners.workload import Workload
+from stream.learners.workload import Workload, all_of
 
 
 @dataclass(frozen=True)
@@ -19,18 +19,21 @@ class WorkPlan:
         sizes: the examples of each task that are scored, [T].
         scored: how often each task is scored, [T]; cells that may be reused count too.
         probed: the evaluations of the probe.
+        selecting: the evaluations of candidates (``select``).
     """
 
     works: list[Workload]
     sizes: list[int]
     scored: list[int]
     probed: int
+    selecting: int = 0
 
     @classmethod
     def of(cls, config: RunConfig, tasks: Sequence[Task]) -> Self:
         """Return the work of a run whose learner has begun the stream."""
         split, last = config.evaluation.split, len(tasks)
-        works = [config.learner.workload(task, config.training) for task in tasks]
+        works = [_work(config, task) for task in tasks]
+        tried = 0 if config.select is None else len(config.candidates)
         unseen, before = config.evaluation.unseen, int(config.evaluation.baseline)
         probed = planned_evaluations(config.probe, tasks, split, [work.steps for work in works])
         return cls(
@@ -38,6 +41,7 @@ class WorkPlan:
             sizes=[len(task.split(split)) for task in tasks],
             scored=[before + (last if unseen else last - k) for k in range(last)],
             probed=probed,
+            selecting=tried * sum(len(task.split("validation")) for task in tasks),
         )
 
     @property
@@ -54,6 +58,15 @@ class WorkPlan:
     def evaluations(self) -> int:
         """The evaluations of whole tasks."""
         return sum(size * times for size, times in zip(self.sizes, self.scored, strict=True))
+
+
+def _work(config: RunConfig, task: Task) -> Workload:
+    """Return what learning a task takes: of all candidates, where there are several."""
+    learner, training = config.learner, config.training
+    if config.select is None:
+        return learner.workload(task, training)
+    learners = (replace(learner, **candidate.settings) for candidate in config.candidates)
+    return all_of([one.workload(task, training) for one in learners])
 
 
 @dataclass(frozen=True)

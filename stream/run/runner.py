@@ -9,6 +9,7 @@ from stream.record.run_record import RunRecord
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.accounting import ServedFingerprints, account
+from stream.run.choosing import choose
 from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn
 from stream.run.resume import check_unchanged, restore_weights
@@ -63,7 +64,7 @@ def run_stream(
         if config.evaluation.baseline and run.record.baseline is None:
             run.record.baseline = score_untrained(run, run.tasks, display, stop)
         for index in range(run.num_done, len(run.tasks)):
-            learn(run, index, position, display, stop)
+            (learn if config.select is None else choose)(run, index, position, display, stop)
             position = None
             fingerprints = ServedFingerprints(run)
             score_row(run, index, fingerprints, display)

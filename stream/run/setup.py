@@ -20,6 +20,7 @@ from stream.record.run_record import LedgerRecord
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.new_record import data_record, new_record
 from stream.run.run import Run
+from stream.run.selecting import Selecting
 from stream.run_folder import CACHE, folder_errors
 
 
@@ -63,6 +64,8 @@ def build_run(
     precision = pick_precision(config.backbone.precision, device)
     model = TaskModel(encoder.to(device), config.seed, precision=precision)
     learner = config.learner
+    if config.select is not None:
+        learner = Selecting(learner, config.candidates)
     learner.attach(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
     data = data_record(config.data.source, tasks, leaks)
     record = new_record(config, data, tasks, ledger, device)
