@@ -24,6 +24,8 @@ from stream.errors import require
 PATHS = re.compile(
     r"resume|cache|data\.root|backbone\.(location|tokenizer)|hydra\.(run|sweep)\.dir|task\..+\.folder"
 )
+OPEN = "select."
+"""How the names of settings begin that are added to a dict, which is null without them."""
 OPTIONAL = "experiment"
 """The group of which nothing may be chosen."""
 
@@ -76,6 +78,8 @@ def in_grammar(text: str, *, multirun: bool) -> str:
     require(key != "", f"{text!r} names no setting; give NAME=VALUE")
     if not equals or start.startswith("~"):
         return text
+    if start.startswith(OPEN):
+        return f"++{text}"
     is_group = key.partition("@")[0] in GROUPS or "/" in key
     is_path = PATHS.fullmatch(key) is not None
     may_be_empty = is_group or (key.startswith("hydra.") and not is_path)  # it is an empty text
