@@ -18,7 +18,8 @@ class Grid:
 
     A setting's end is reached where its value in the best trial is the least or the largest of all
     that were tried. Then the value beyond it is tried, with the others as they are in the best
-    trial, until the best lies inside, the setting's range ends, or no trial is left.
+    trial. So it goes on until each neighbour of the best trial, one setting a step away, was tried,
+    the setting's range ends, or no trial is left.
 
     Args:
         space: lists of values by the names of settings.
@@ -56,18 +57,26 @@ class Grid:
             return []
         for key in self._numeric:
             so_far.ends[key] = INSIDE
-            for value in self._beyond(key, best.settings, so_far):
+            for value in self._neighbours(key, best.settings, so_far):
                 left = self._most - len(so_far.trials) - len(found)
                 if isinstance(value, str) or not left:
                     spent = f"tune.trials={self._most} are used up"
-                    so_far.ends[key] = f"at an end: {value if left else spent}"
+                    so_far.ends[key] = f"at an end: {value if isinstance(value, str) else spent}"
                 else:
                     found.append({**best.settings, key: value})
         return found
 
-    def _beyond(self, key: str, best: Point, so_far: LearnerRecord) -> Iterator[float | str]:
-        """Yield the value beyond each end at which the best trial lies, or why there is none."""
-        tried = {trial.settings[key] for trial in so_far.trials}
-        for sign, end in ((-1, min(tried)), (1, max(tried))):
-            if best[key] == end:
-                yield step_beyond(self._lists[key], end, sign, key, self._learner)
+    def _neighbours(self, key: str, best: Point, so_far: LearnerRecord) -> Iterator[float | str]:
+        """Yield the values beside that of the best trial that were not tried with its others.
+
+        Where the best lies at an end, that is the value beyond it, or why there is none.
+        """
+        points = [trial.settings for trial in so_far.trials]
+        values, own = {point[key] for point in points}, best[key]
+        below = [value for value in values if value < own]
+        above = [value for value in values if value > own]
+        for sign, next_one in ((-1, max(below, default=None)), (1, min(above, default=None))):
+            if next_one is None:
+                next_one = step_beyond(self._lists[key], own, sign, key, self._learner)
+            if isinstance(next_one, str) or {**best, key: next_one} not in points:
+                yield next_one
