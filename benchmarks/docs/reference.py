@@ -14,6 +14,7 @@ from pathlib import Path
 
 import stream
 from stream.cli.main import COMMANDS
+from stream.cli.tune import HELP as TUNE_HELP
 from stream.config import choices
 from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, GeneratedData, HubData, Limits, StreamConfig
@@ -42,6 +43,7 @@ OF_A_TASK: tuple[type[Settings], ...] = (FilesSource, HubSource, GeneratedText, 
 RECORDS = (
     *(run_record.RunRecord, run_record.MemoryRecord, run_record.TimingRecord),
     *(run_record.TaskTimes, run_record.ProbeRecord, run_record.FlopRecord, run_record.DataRecord),
+    *(SelectionRecord, CandidateRecord),
     *(matrix.Cell, ledger.LedgerRecord),
 )
 
@@ -195,7 +197,7 @@ def command_line() -> str:
     """Return the help of every command."""
     run = [sys.executable, "-m", "stream.cli.main", "run", "--help"]  # Hydra's, which knows conf/
     written = subprocess.run(run, capture_output=True, text=True, check=True).stdout.rstrip()
-    helps = [("run", written), *_helps()]
+    helps = [("run", written), ("tune", TUNE_HELP.rstrip()), *_helps()]
     sections = [f"## {name}\n\n```text\n{text}\n```" for name, text in helps]
     return page("Command line", "Each command has `--help`.", *sections)
 

@@ -204,9 +204,7 @@ def _first_tasks(fixed: list[str], learner: str, number: int | None) -> list[str
     return [*others, override("task", names[:number])]
 
 
-def _searched(
-    name: str, given: Space, fixed: Sequence[str]
-) -> tuple[Searched, RunConfig]:
+def _searched(name: str, given: Space, fixed: Sequence[str]) -> tuple[Searched, RunConfig]:
     """Return a learner that is searched, and its run before.
 
     Raises:

@@ -181,7 +181,7 @@ class RunConfig(Settings):
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     probe: ProbeConfig = field(default_factory=ProbeConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
-    select: Any = None  # a dict or null; OmegaConf cannot merge a dict into one that is null
+    select: Any = None  # or a dict, which OmegaConf cannot merge into a typed one that is null
     seed: int = setting(0, SEED)
     device: str = "auto"
     count_flops: bool = False
@@ -194,7 +194,8 @@ class RunConfig(Settings):
         """Check the values.
 
         Raises UserError unless every name is valid, there is at least one task, the files of all
-        tasks have a folder, and the learner can choose as asked for. Whether this machine has the device is not looked at.
+        tasks have a folder, and the learner can choose as asked for. Whether this machine has the
+        device is not looked at.
         """
         super().__post_init__()
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")

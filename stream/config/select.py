@@ -1,4 +1,4 @@
-"""The per-task choice: which candidates learn each task, of which one is kept (Houlsby et al. 2019).
+"""The per-task choice: which candidates learn each task (Houlsby et al. 2019, arXiv 1902.00751).
 
 Section 3: learning rates, adapter sizes and five restarts are tried for each task, and the best on
 validation rows is chosen. ``select={lr: [1e-4, 3e-4], size: [8, 64], restarts: 5}`` does so within
@@ -90,9 +90,7 @@ def _values(key: str, given: Any, learner: Settings) -> list[Any]:
         UserError: there is no such field, or no list of different values.
     """
     choose("field of select", key, [*(f.name for f in fields(learner)), RESTARTS])
-    require(
-        isinstance(given, list) and bool(given), f"select.{key} must be a list, got {given!r}"
-    )
+    require(isinstance(given, list) and bool(given), f"select.{key} must be a list, got {given!r}")
     is_float = types(type(learner))[key] in (float, float | None)
     whole = [isinstance(value, int) and not isinstance(value, bool) for value in given]
     found = [float(v) if is_float and w else v for v, w in zip(given, whole, strict=True)]

@@ -50,7 +50,7 @@ class Selecting(Learner):
         """Take the model, whose encoder stays as it came, and make what serves.
 
         Raises:
-            UserError: as a learner, for any candidate; or one whose tasks read other tasks' modules.
+            UserError: as a learner, for any candidate; or one that reads other tasks' modules.
         """
         require(
             not self.plain.overrides("sources"),
@@ -171,7 +171,9 @@ class Selecting(Learner):
     def recall(self, selection: Mapping[str, SelectionRecord]) -> None:
         """Take what was chosen for each task; to be called before what they own is loaded."""
         found = {name: of for name, of in selection.items() if of.chosen is not None}
-        self._settings = {name: of.candidates[of.chosen or 0].settings for name, of in found.items()}
+        self._settings = {
+            name: of.candidates[of.chosen or 0].settings for name, of in found.items()
+        }
 
     def load_task_state(
         self, task: Task, tensors: Mapping[str, torch.Tensor], *, serve_only: bool = False

@@ -75,8 +75,9 @@ class Grid:
         values, own = {point[key] for point in points}, best[key]
         below = [value for value in values if value < own]
         above = [value for value in values if value > own]
-        for sign, next_one in ((-1, max(below, default=None)), (1, min(above, default=None))):
-            if next_one is None:
-                next_one = step_beyond(self._lists[key], own, sign, key, self._learner)
-            if isinstance(next_one, str) or {**best, key: next_one} not in points:
-                yield next_one
+        for sign, tried in ((-1, max(below, default=None)), (1, min(above, default=None))):
+            beyond = tried is None
+            given, learner = self._lists[key], self._learner
+            value = step_beyond(given, own, sign, key, learner) if beyond else tried
+            if isinstance(value, str) or {**best, key: value} not in points:
+                yield value

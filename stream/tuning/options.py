@@ -1,7 +1,7 @@
 """What a search may be asked for: the settings whose names begin with ``tune.``."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stream.config.setting import SEED, Settings, at_least, setting
 from stream.errors import require
@@ -57,8 +57,3 @@ class TuneOptions(Settings):
         if self.engine == "auto":
             return "optuna" if has_intervals else "grid"
         return self.engine
-
-
-def option_values(given: dict[str, Any]) -> TuneOptions:
-    """Return the options that were given by their names without ``tune.``; they are known."""
-    return TuneOptions(**given)

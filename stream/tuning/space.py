@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 from stream.config.setting import Range, Settings, rules, types
@@ -69,10 +70,9 @@ def checked(space: Mapping[str, Values], learner: Settings) -> Space:
                 f"learner.{key}: an interval goes from a number to a larger one",
             )
             require(not values.log or values.low > 0, f"learner.{key}: log(0) is no number")
-            if types(type(learner))[key] is int:
-                values = Interval(int(values.low), int(values.high), values.log, whole=True)
-            found[key] = values
-            ends = (values.low, values.high)
+            whole = types(type(learner))[key] is int
+            ends = (int(values.low), int(values.high)) if whole else (values.low, values.high)
+            found[key] = Interval(*ends, values.log, whole)
         else:
             found[key] = ends = tuple(_typed(value, key, learner) for value in values)
             same = len(set(map(repr, ends))) == len(ends)
@@ -123,8 +123,8 @@ def _ratio(values: Sequence[float]) -> float | None:
     """Return the common ratio of ascending values, or their mean one; None if they have a step."""
     if values[0] <= 0:
         return None
-    ratios = [b / a for a, b in zip(values, values[1:], strict=False)]
-    steps = [b - a for a, b in zip(values, values[1:], strict=False)]
+    ratios = [b / a for a, b in pairwise(values)]
+    steps = [b - a for a, b in pairwise(values)]
     even = max(steps) - min(steps) <= 1e-6 * max(steps)
     alike = max(ratios) <= (1 + ALIKE) * min(ratios)
     return None if even and not alike else (values[-1] / values[0]) ** (1 / len(ratios))

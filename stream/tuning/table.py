@@ -21,7 +21,8 @@ def trial_line(name: str, trial: TrialRecord, most: int) -> str:
 def closing_lines(search: TuneRecord) -> Iterator[str]:
     """Yield a table of each learner's trials, and how its search ended."""
     for name, found in search.learners.items():
-        yield f"{name}: {search.objective} on {search.split} rows, {count(len(search.seeds), 'run')} a trial"
+        runs = count(len(search.seeds), "run")
+        yield f"{name}: {search.objective} on {search.split} rows, {runs} a trial"
         yield from _table(found.trials, found.best)
         for key, how in found.ends.items():
             yield f"  {key}: {how}"

@@ -1,4 +1,4 @@
-"""The per-task choice: the best candidate serves, as a plain run of it would; all work is counted."""
+"""The per-task choice: the best candidate serves as a plain run of it would; all work counts."""
 
 import os
 import signal
@@ -134,7 +134,13 @@ def test_all_work_is_counted(whole, config: RunConfig, plain: Run) -> None:
 
 
 def test_operations_of_all_candidates_are_counted() -> None:
-    small = (*TINY[1:], "task=[stsb]", "data.train=8", "evaluation.baseline=false", "count_flops=true")
+    small = (
+        *TINY[1:],
+        "task=[stsb]",
+        "data.train=8",
+        "evaluation.baseline=false",
+        "count_flops=true",
+    )
     alone, both = streamed(small), streamed([*small, "select.lr=[1e-3,2e-3]"])
     assert alone.flops is not None
     assert both.flops is not None
@@ -183,7 +189,9 @@ def test_it_goes_on_within_and_between_candidates(
 
 
 def test_equal_scores_choose_the_first() -> None:
-    tried = [CandidateRecord(settings={}, restart=0, seed=0, score=s) for s in (None, 0.5, 0.7, 0.7)]
+    tried = [
+        CandidateRecord(settings={}, restart=0, seed=0, score=s) for s in (None, 0.5, 0.7, 0.7)
+    ]
     assert SelectionRecord(candidates=tried).best == 2
     assert SelectionRecord(candidates=tried[:1]).best is None
 

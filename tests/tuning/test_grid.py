@@ -55,7 +55,7 @@ def test_every_learner_has_the_same_number_of_trials_at_most() -> None:
         found, tried = searched({"lr": (1e-3, 2e-3)}, near(1e3), learner, trials=5)
         assert len(tried) == len(found.trials) == 5
         assert found.ends == {"lr": "at an end: tune.trials=5 are used up"}
-    with pytest.raises(UserError, match="has 6 trials, more than tune.trials=5"):
+    with pytest.raises(UserError, match=r"has 6 trials, more than tune\.trials=5"):
         searched({"lr": (1, 2, 3), "size": (1, 2)}, near(1), trials=5)
 
 
@@ -82,7 +82,9 @@ def test_a_failed_trial_bounds_a_search_and_is_never_the_best() -> None:
 
 def test_ties_go_to_the_first_and_a_lower_forgetting_is_better() -> None:
     assert searched({"lr": (1.0, 2.0, 3.0)}, lambda p: 0.5)[0].best == 0
-    low, _ = searched({"lr": (1.0, 2.0, 3.0)}, lambda p: abs(p["lr"] - 2) + 1, objective="forgetting")
+    low, _ = searched(
+        {"lr": (1.0, 2.0, 3.0)}, lambda p: abs(p["lr"] - 2) + 1, objective="forgetting"
+    )
     assert low.best == 1
 
 
@@ -192,7 +194,7 @@ def test_without_optuna_an_interval_is_one_line(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(UserError, match="an interval needs Optuna"):
         searched({"lr": Interval(1e-4, 1e-2)}, near(1))
-    with pytest.raises(UserError, match="tune.engine=grid takes lists"):
+    with pytest.raises(UserError, match=r"tune\.engine=grid takes lists"):
         searched({"lr": Interval(1e-4, 1e-2)}, near(1), engine="grid")
 
 
