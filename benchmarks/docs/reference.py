@@ -30,7 +30,7 @@ from stream.config.setting import Settings
 from stream.config.task import DialectSpec, FilesSource, GeneratedText, HubSource, TaskSpec
 from stream.formatting import count
 from stream.learners.description import LearnerDescription, described_learners
-from stream.record import ledger, matrix, run_record
+from stream.record import ledger, matrix, run_record, selection
 from stream.report.tracking import WandbTracking
 
 ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
@@ -43,7 +43,7 @@ OF_A_TASK: tuple[type[Settings], ...] = (FilesSource, HubSource, GeneratedText, 
 RECORDS = (
     *(run_record.RunRecord, run_record.MemoryRecord, run_record.TimingRecord),
     *(run_record.TaskTimes, run_record.ProbeRecord, run_record.FlopRecord, run_record.DataRecord),
-    *(SelectionRecord, CandidateRecord),
+    *(selection.SelectionRecord, selection.CandidateRecord),
     *(matrix.Cell, ledger.LedgerRecord),
 )
 
