@@ -14,6 +14,7 @@ from pathlib import Path
 
 import stream
 from stream.cli.main import COMMANDS
+from stream.cli.tune import HELP as TUNE_HELP
 from stream.config import choices
 from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, GeneratedData, HubData, Limits, StreamConfig
@@ -30,7 +31,7 @@ from stream.config.setting import Settings
 from stream.config.task import DialectSpec, FilesSource, GeneratedText, HubSource, TaskSpec
 from stream.formatting import count
 from stream.learners.description import LearnerDescription, described_learners
-from stream.record import ledger, matrix, run_record
+from stream.record import ledger, matrix, run_record, selection
 from stream.report.tracking import WandbTracking
 
 ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
@@ -43,6 +44,7 @@ OF_A_TASK: tuple[type[Settings], ...] = (FilesSource, HubSource, GeneratedText, 
 RECORDS = (
     *(run_record.RunRecord, run_record.MemoryRecord, run_record.TimingRecord),
     *(run_record.TaskTimes, run_record.ProbeRecord, run_record.FlopRecord, run_record.DataRecord),
+    *(selection.SelectionRecord, selection.CandidateRecord),
     *(matrix.Cell, ledger.LedgerRecord),
 )
 
@@ -196,7 +198,7 @@ def command_line() -> str:
     """Return the help of every command."""
     run = [sys.executable, "-m", "stream.cli.main", "run", "--help"]  # Hydra's, which knows conf/
     written = subprocess.run(run, capture_output=True, text=True, check=True).stdout.rstrip()
-    helps = [("run", written), *_helps()]
+    helps = [("run", written), ("tune", TUNE_HELP.rstrip()), *_helps()]
     sections = [f"## {name}\n\n```text\n{text}\n```" for name, text in helps]
     return page("Command line", "Each command has `--help`.", *sections)
 

@@ -74,6 +74,7 @@ TRAINING = "tests/training"
 METRICS = "tests/metrics"
 RECORD = "tests/record"
 CHECKPOINT = "tests/run/test_checkpoint.py"
+SELECT, GRID = "tests/run/test_select.py", "tests/tuning/test_grid.py"
 
 _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     # The methods.
@@ -932,6 +933,43 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "            groups[TRAINING] = dict(list(snapshot.tensors.items())[1:])\n",
             ),
         ),
+    ),
+    "stream/record/selection.py": (
+        (SELECT,),
+        (("if c.score == max(scores))", "if c.score == min(scores))"),),
+    ),
+    "stream/run/selecting.py": (
+        (SELECT,),
+        (
+            ("candidate.seed(self.seed))", "self.seed)"),
+            ("            parameter.data = parameter.data.clone()\n", "            pass\n"),
+            ("if k not in READ_BY_OPTIMIZER}", "if k != 'size'}"),
+        ),
+    ),
+    "stream/run/choosing.py": (
+        (SELECT,),
+        (
+            ("        sum(c.steps for c in tried),\n", "        tried[-1].steps,\n"),
+            ('SPLIT = "validation"', 'SPLIT = "test"'),
+        ),
+    ),
+    "stream/tuning/grid.py": (
+        (GRID,),
+        (
+            ("not in points:", "in points:"),
+            ("self._most - len(so_far.trials) - len(found)", "self._most - len(found)"),
+        ),
+    ),
+    "stream/tuning/record.py": (
+        (GRID,),
+        (
+            ("(sign * (t.score or 0.0), -t.number)", "(sign * (t.score or 0.0), t.number)"),
+            ("complete = len(scores) == len(runs)", "complete = bool(scores)"),
+        ),
+    ),
+    "stream/tuning/space.py": (
+        (GRID,),
+        (("edge * ratio**sign", "edge * ratio"),),
     ),
     "stream/fingerprint.py": (
         ("tests/test_fingerprint.py",),

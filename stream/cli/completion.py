@@ -19,6 +19,8 @@ FLAGS = ("-sc", "--shell-completion")
 TYPED = "COMP_LINE"
 DEBUG = "HYDRA_COMP_DEBUG"
 """Hydra's own variable; with it mistakes in what was typed are told while it is completed."""
+OF_RUNS_SETTINGS = ("run", "tune")
+"""The sub-commands that take settings of runs."""
 CHOOSES_TASKS = ("task=", "task.", "stream=", "experiment=", "+experiment=")
 GROUPS = ("task", "stream", "protocol", "backbone")
 TASKS_COMMANDS = ("list", "show", "prepare", "inspect")
@@ -33,7 +35,7 @@ def answer(arguments: Sequence[str]) -> None:
     typed = os.environ.get(TYPED, "").split()
     done = len(typed) - (not os.environ.get(TYPED, "").endswith(" "))  # words that are complete
     is_query = TYPED in os.environ and any(text.startswith("query=") for text in arguments)
-    if not is_query or (done > 1 and typed[1] == "run"):
+    if not is_query or (done > 1 and typed[1] in OF_RUNS_SETTINGS):
         import_module("stream.cli.run").main(["--shell-completion", *arguments[1:]])
         return
     print("\n".join(_names(typed[1:done])))
@@ -76,12 +78,12 @@ def completing(is_asked: bool) -> Iterator[None]:  # noqa: FBT001 - reads as a s
 
 
 def _for_hydra(typed: str) -> str:
-    """Return what was typed as Hydra reads it: without ``run``, and with a task."""
+    """Return what was typed as Hydra reads it: without ``run`` or ``tune``, and with a task."""
     words = typed.split()
     is_script = Path(words[0]).name.startswith("python")
     program, rest = words[: 1 + is_script], words[1 + is_script :]
-    if not is_script and rest[:1] == ["run"]:
-        rest = rest[1:]
+    if not is_script and rest[:1] and rest[0] in OF_RUNS_SETTINGS:
+        rest = [word for word in rest[1:] if not word.startswith("tune.")]
     chosen = any(word.startswith(CHOOSES_TASKS) for word in rest)
     task = [] if chosen else [f"task=[{names('task')[0]}]"]
     return " ".join([*program, *task, *rest]) + (" " if typed.endswith(" ") else "")

@@ -26,6 +26,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "run": Command("stream.cli.run", "learn a stream of tasks; with -m, many runs (Hydra)"),
+    "tune": Command("stream.cli.tune", "search settings of learners on validation rows"),
     "learners": Command("stream.cli.listing", "every method, a line each; --json for programs"),
     "tasks": Command("stream.cli.tasks", "every task; show one, prepare a stream, inspect a file"),
     "streams": Command("stream.cli.listing", "every stream of tasks"),

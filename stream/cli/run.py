@@ -7,7 +7,7 @@ one line, with exit code 2, before anything is written.
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
@@ -134,14 +134,27 @@ def _run_all() -> None:
         ChildProcessError: a process of a sweep was killed.
     """
     with stop_requests(StopAll) as stop:
-        try:
-            with complaints(), hydra_composes_alike():
-                job()
-        except BrokenProcessPool as error:  # joblib raises one of its own
-            stop.check()  # that process had not begun anything that could save
-            reason = "a process of the sweep was killed (was there memory enough?)"
-            raise ChildProcessError(reason) from error
+        with of_workers(stop.check), complaints(), hydra_composes_alike():
+            job()
         stop.check()
+
+
+@contextmanager
+def of_workers(check: Callable[[], None]) -> Iterator[None]:
+    """Say in one line that a process of a sweep was killed.
+
+    Args:
+        check: looks first whether that was asked for.
+
+    Raises:
+        ChildProcessError: it was not.
+    """
+    try:
+        yield
+    except BrokenProcessPool as error:  # joblib raises one of its own
+        check()  # that process had not begun anything that could save
+        reason = "a process of the sweep was killed (was there memory enough?)"
+        raise ChildProcessError(reason) from error
 
 
 @hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")

@@ -169,7 +169,7 @@ def run_job(
         ended = _dropped(job, own) or _run_once(build(), job, own, run)
     except Interrupted as error:
         ended = replace(own, outcome=STOPPED, reason=f"by {signal.Signals(error.signum).name}")
-        _end(job, ended, began)
+        _end(job, ended, began, quiet=quiet)
         requeue(error)
         if in_first_process():
             raise
@@ -179,7 +179,7 @@ def run_job(
         known = isinstance(error, UserError | TrainingDivergedError | FullDiskError)
         if not known and not is_out_of_memory(error):
             _keep_traceback(job.folder)
-    _end(job, ended, began)
+    _end(job, ended, began, quiet=quiet)
     return ended.average
 
 
@@ -202,9 +202,9 @@ def _dropped(job: Job, own: Outcome) -> Outcome | None:
     return None
 
 
-def _end(job: Job, ended: Outcome, began: float) -> None:
-    """Note and say how a job ended that began at this time."""
-    if ended.outcome != FINISHED:
+def _end(job: Job, ended: Outcome, began: float, *, quiet: bool) -> None:
+    """Note how a job ended that began at this time, and say so unless it is done."""
+    if ended.outcome not in (FINISHED, *((SKIPPED,) if quiet else ())):
         print(f"{ended.folder} {ended.outcome}: {ended.reason}", flush=True)
     replace(ended, seconds=time.monotonic() - began).write(job.sweep, job.start)
 

@@ -14,6 +14,7 @@ from stream.config.data import FilesData, Limits, StreamConfig
 from stream.config.display import AUTO, DISPLAYS
 from stream.config.parts import parts_of
 from stream.config.router import RouterConfig
+from stream.config.select import Candidate, candidates_of
 from stream.config.setting import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -161,6 +162,8 @@ class RunConfig(Settings):
         evaluation: how the score matrix is filled.
         probe: scores within a task.
         checkpoint: when the run is saved.
+        select: what is tried for each task, of which the best on validation rows is kept: lists of
+            values by the learner's fields, and ``restarts``; null tries nothing.
         seed: the seed of first weights, batches, dropout and everything else that is random.
         device: ``auto``, ``cpu``, ``cuda``, or one of several GPUs, such as ``cuda:1``.
         count_flops: count floating-point operations; steps are then executed eagerly.
@@ -190,6 +193,7 @@ class RunConfig(Settings):
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     probe: ProbeConfig = field(default_factory=ProbeConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    select: Any = None  # or a dict, which OmegaConf cannot merge into a typed one that is null
     seed: int = setting(0, SEED)
     device: str = "auto"
     count_flops: bool = False
@@ -202,8 +206,9 @@ class RunConfig(Settings):
     def __post_init__(self) -> None:
         """Check the values, and put the parts of sets that are cut in the places of the sets.
 
-        Raises UserError unless every name is valid, there is at least one task, and the files of
-        all tasks have a folder. Whether this machine has the device is not looked at.
+        Raises UserError unless every name is valid, there is at least one task, the files of all
+        tasks have a folder, and the learner can choose as asked for. Whether this machine has the
+        device is not looked at.
         """
         super().__post_init__()
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
@@ -223,6 +228,18 @@ class RunConfig(Settings):
             lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
             if lost:
                 raise NeededError(f"data.root is needed: give data.root=FOLDER, which has {lost}")
+        if self.select is not None:
+            require(
+                self.probe.every is None,
+                "probe.every and select exclude each other: a task is learned several times",
+            )
+            candidates_of(self.select, self.learner)
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """What learns each task: with ``select`` several, else the learner as it is."""
+        chosen = self.select
+        return [Candidate({})] if chosen is None else candidates_of(chosen, self.learner)
 
     def _cut_sets(self) -> None:
         """Cut sets by class; what a task says of itself counts before what the stream says."""

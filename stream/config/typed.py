@@ -26,6 +26,8 @@ PATHS = re.compile(
 )
 OPTIONAL = ("protocol", "experiment")
 """The groups of which nothing may be chosen."""
+OPEN = "select."
+"""How the names of settings begin that are added to a dict, which is null without them."""
 
 
 def without_dashes(arguments: Iterable[str], options: Iterable[str]) -> list[str]:
@@ -76,6 +78,8 @@ def in_grammar(text: str, *, multirun: bool) -> str:
     require(key != "", f"{text!r} names no setting; give NAME=VALUE")
     if not equals or start.startswith("~"):
         return text
+    if start.startswith(OPEN):
+        return f"++{text}"
     is_group = key.partition("@")[0] in GROUPS or "/" in key
     is_path = PATHS.fullmatch(key) is not None
     may_be_empty = is_group or (key.startswith("hydra.") and not is_path)  # it is an empty text

@@ -1,5 +1,6 @@
 """The work of learning a task, known before it starts: passes, steps and examples."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,6 +49,16 @@ class Workload(NamedTuple):
     def own_passes(self) -> int:
         """How often the task's own training rows are read."""
         return self.epochs if self.passes is None else self.passes
+
+
+def all_of(works: Sequence[Workload]) -> Workload:
+    """Return the work of several learners, one after another."""
+    return Workload(
+        epochs=sum(work.epochs for work in works),
+        steps=sum(work.steps for work in works),
+        examples=sum(work.examples for work in works),
+        passes=sum(work.own_passes for work in works),
+    )
 
 
 def planned_work(rows: int, training: TrainingConfig) -> Workload:

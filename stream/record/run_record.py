@@ -19,6 +19,7 @@ from stream.errors import UserError, first_line, require
 from stream.metrics.within_task import ProbePoint
 from stream.record.ledger import LedgerRecord
 from stream.record.matrix import Cell, ScoreMatrix
+from stream.record.selection import SelectionRecord
 from stream.run_folder import FILE_NAME, SCHEMA
 
 CORE_METRICS = ("average_score", "learning_score", "bwt", "forgetting")
@@ -45,14 +46,20 @@ class TaskTimes(msgspec.Struct, kw_only=True):
 
 
 class TimingRecord(msgspec.Struct, kw_only=True):
-    """Wall time in seconds, and the work done in it; totals, and ``by_task``."""
+    """Wall time in seconds, and the work done in it; totals, and ``by_task``.
+
+    With ``select``, learning a task is that of all its candidates; what scoring these on validation
+    rows took is ``select_s`` and ``select_examples``.
+    """
 
     prepare_s: float = 0.0
     baseline_s: float = 0.0
     train_s: float = 0.0
     evaluate_s: float = 0.0
+    select_s: float = 0.0
     train_examples: int = 0
     evaluate_examples: int = 0
+    select_examples: int = 0
     steps: int = 0
     by_task: TaskTimes = msgspec.field(default_factory=TaskTimes)
 
@@ -163,8 +170,9 @@ class RunRecord(msgspec.Struct, kw_only=True):
         baseline: scores of the untrained learner, where they were wanted.
         majority: scores of always giving each task's majority answer; null in records written
             before it was kept.
-        losses: of every step, by task.
+        losses: of every step, by task; with ``select``, of the candidate that was chosen.
         fingerprints: of what serves each learned task.
+        selection: with ``select``, by task, what was tried and chosen.
         config: the whole configuration, as JSON values.
         overrides: what the command line gave; null in records written before it was kept.
     """
@@ -197,6 +205,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     flops: FlopRecord | None
     routing: RoutingRecord | None = None
     fingerprints: dict[str, str]
+    selection: dict[str, SelectionRecord] = {}
     data: DataRecord
     versions: dict[str, str]
     config: dict[str, Any]
@@ -232,6 +241,13 @@ class RunRecord(msgspec.Struct, kw_only=True):
         """The cells as a matrix; a cell that is recorded in it stands here."""
         return ScoreMatrix(self.order, self.cells)
 
+    def settings_of(self, task: str) -> dict[str, Any]:
+        """Return the learner's settings with which a task was learned, chosen ones included."""
+        found, settings = self.selection.get(task), self.config["learner"]
+        if found is None or found.chosen is None:
+            return settings
+        return {**settings, **found.candidates[found.chosen].settings}
+
     def take_over(self, earlier: "RunRecord") -> None:
         """Take what an earlier part of the run has measured; its tasks are the first ones here."""
         for row, known in zip(self.cells, earlier.cells, strict=False):
@@ -242,6 +258,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
         self.timing = earlier.timing
         self.losses = earlier.losses
         self.fingerprints = earlier.fingerprints
+        self.selection = earlier.selection
         if self.probe is not None and earlier.probe is not None:
             self.probe.seconds, self.probe.points = earlier.probe.seconds, earlier.probe.points
         if self.linear_probe is not None and earlier.linear_probe is not None:

@@ -58,6 +58,8 @@ def run_table(foretold: Foretold, leaks: Iterable[Leak], mode: str) -> Table:
     table.add_row("steps", f"{plan.steps:,}, of {plan.examples:,} examples")
     scored = f"{plan.evaluations:,} evaluations of a text, {sum(plan.scored):,} of a task"
     table.add_row("scores", scored)
+    if plan.selecting:
+        table.add_row("select", f"{plan.selecting:,} evaluations more, of candidates")
     if plan.probed:
         table.add_row("probe", f"{plan.probed:,} evaluations more")
     if plan.routed:

@@ -1,13 +1,13 @@
 """The work of a run, known before it starts, and what it takes, which is estimated."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from stream.config.run import RunConfig
 from stream.data.task import Task
 from stream.evaluation.probe import planned_evaluations
-from stream.learners.workload import Workload
+from stream.learners.workload import Workload, all_of
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class WorkPlan:
         scored: how often each task is scored, [T]; cells that may be reused count too.
         probed: the evaluations of the probe.
         routed: the passes of a text for routing, where tasks are inferred.
+        selecting: the evaluations of candidates (``select``).
     """
 
     works: list[Workload]
@@ -27,12 +28,14 @@ class WorkPlan:
     scored: list[int]
     probed: int
     routed: int = 0
+    selecting: int = 0
 
     @classmethod
     def of(cls, config: RunConfig, tasks: Sequence[Task]) -> Self:
         """Return the work of a run whose learner has begun the stream."""
         split, last = config.evaluation.split, len(tasks)
-        works = [config.learner.workload(task, config.training) for task in tasks]
+        works = [_work(config, task) for task in tasks]
+        tried = 0 if config.select is None else len(config.candidates)
         unseen, before = config.evaluation.unseen, int(config.evaluation.baseline)
         probed = planned_evaluations(config.probe, tasks, split, [work.steps for work in works])
         return cls(
@@ -41,6 +44,7 @@ class WorkPlan:
             scored=[before + (last if unseen else last - k) for k in range(last)],
             probed=probed,
             routed=_routed(config, tasks) if config.scenario == "inferred" else 0,
+            selecting=tried * sum(len(task.split("validation")) for task in tasks),
         )
 
     @property
@@ -72,6 +76,15 @@ def _routed(config: RunConfig, tasks: Sequence[Task]) -> int:
     if config.learner.tags.parameter_isolation:
         return last * sum(sizes)
     return sum(k * sum(sizes[:k]) for k in range(1, last + 1))
+
+
+def _work(config: RunConfig, task: Task) -> Workload:
+    """Return what learning a task takes: of all candidates, where there are several."""
+    learner, training = config.learner, config.training
+    if config.select is None:
+        return learner.workload(task, training)
+    learners = (replace(learner, **candidate.settings) for candidate in config.candidates)
+    return all_of([one.workload(task, training) for one in learners])
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ class Display:
         self._tasks = len(tasks)
         # Steps may hold more examples than planned (replay), so the plan is kept a step.
         self._step_cost = [TRAIN_COST * work.examples / max(work.steps, 1) for work in plan.works]
-        self._total = plan.examples * TRAIN_COST + plan.evaluations + plan.probed
+        self._total = plan.examples * TRAIN_COST + plan.evaluations + plan.probed + plan.selecting
         self._began = self._ticked = time.monotonic()
         self._log.info(
             "%s on %s, %s, %s, %s, seed %s",
@@ -123,6 +123,11 @@ class Display:
             f"{plan.steps:,} training steps, {plan.examples:,} examples, "
             f"{plan.evaluations:,} evaluations"
         )
+        if plan.selecting:
+            self.say(
+                f"{count(len(config.candidates), 'candidate')} learn each task; scoring them adds "
+                f"{plan.selecting:,} evaluations"
+            )
         if plan.probed:
             self.say(
                 f"the probe, every {config.probe.every} steps, adds {plan.probed:,} evaluations"

@@ -201,7 +201,9 @@ def _learning(record: RunRecord, index: int, before: int) -> Iterator[dict[str, 
     for start in range(0, len(losses), max(stretch, 1)):
         part = losses[start : start + stretch]
         last = start + len(part) - 1
-        rate = record.config["learner"]["lr"] * warmup_then_linear(last, len(losses), warmup)
+        rate = record.settings_of(record.order[index])["lr"] * warmup_then_linear(
+            last, len(losses), warmup
+        )
         loss = sum(part) / len(part)
         yield {"train/step": before + last + 1, "train/loss": loss, "train/lr": rate}
 

@@ -14,6 +14,7 @@ from stream.learners.base import Learner
 from stream.record.run_record import RunRecord
 from stream.routing.base import Router
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
+from stream.run.selecting import Selecting
 from stream.training.snapshot import FitSnapshot
 
 OF_TASKS = "task/"  # begins the names of the groups of what a task owns
@@ -63,7 +64,7 @@ class CheckpointManager:
         self,
         learner: Learner,
         record: bytes,
-        within: tuple[int, FitSnapshot] | None = None,
+        within: tuple[int, FitSnapshot | None] | None = None,
         router: Router | None = None,
     ) -> None:
         """Write a checkpoint, unless the configuration wants none.
@@ -71,7 +72,8 @@ class CheckpointManager:
         Args:
             learner: what has learned so far.
             record: the record as JSON, up to date.
-            within: the task that is being learned, and where that stands; None between tasks.
+            within: the task that is being learned, and where that stands (None between two of its
+                candidates); None between tasks.
             router: what infers tasks; None where they are known.
 
         Raises:
@@ -92,8 +94,10 @@ class CheckpointManager:
         state: dict[str, Any] = {"results": msgspec.Raw(record), "training": None}
         if within is not None:
             index, snapshot = within
-            groups[TRAINING] = snapshot.tensors
-            state["training"] = {"task": index, **snapshot.numbers()}
+            state["training"] = {"task": index}
+            if snapshot is not None:
+                groups[TRAINING] = snapshot.tensors
+                state["training"] |= snapshot.numbers()
         self._keep(learner, self._store.write(groups, state, unchanged=self._unchanged))
 
     def _keep(self, learner: Learner, groups: Mapping[str, str]) -> None:
@@ -115,12 +119,12 @@ class CheckpointManager:
         return SavedRun(found, record, found.state["training"])
 
     def position(self, saved: SavedRun) -> FitSnapshot | None:
-        """Return where learning the next task stood; None where it had not begun.
+        """Return where learning the next task, or a candidate of it, stood; None at its start.
 
         Raises:
             UserError: the tensors are missing or were changed.
         """
-        if saved.training is None:
+        if saved.training is None or TRAINING not in saved.checkpoint.groups:
             return None
         numbers = {key: value for key, value in saved.training.items() if key != "task"}
         try:
@@ -149,6 +153,8 @@ class CheckpointManager:
             UserError: a task that was not learned, or tensors that do not fit the learner.
         """
         store, checkpoint = self._store, saved.checkpoint
+        if isinstance(learner, Selecting):
+            learner.recall(saved.record.selection)
         try:
             for task in tasks:
                 if not saved.holds(task):

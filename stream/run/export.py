@@ -7,11 +7,12 @@ or if asked, the encoder is written too, as a folder that transformers loads by 
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from safetensors.torch import save
 
@@ -34,6 +35,7 @@ from stream.run.exported import (
 )
 from stream.run.load import serve_run
 from stream.run.run import Run
+from stream.run.selecting import Selecting
 from stream.run_folder import EXPORT, check_writable, folder_errors
 
 
@@ -60,6 +62,7 @@ def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) 
     learned = [known.name for known in served.tasks]
     if task not in learned:
         raise unknown("learned task", task, learned)
+    served = _alone(served, task)
     learner = served.learner
     _require_alone(learner, task)
     require(not out.exists(), f"{out} exists; choose another --out")
@@ -92,6 +95,16 @@ def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) 
         write_atomic(out / TENSORS, data)
         write_json(out / FACTS, facts)
     return facts
+
+
+def _alone(served: Run, task: str) -> Run:
+    """Return a run that serves a task as a plain run of what was chosen for it would."""
+    learner = served.learner
+    if not isinstance(learner, Selecting):
+        return served
+    own = {"learner": served.record.settings_of(task), "select": None}
+    record = msgspec.structs.replace(served.record, config={**served.record.config, **own})
+    return replace(served, learner=learner.server_of(task), record=record)
 
 
 def _require_alone(learner: Learner, task: str) -> None:

@@ -34,7 +34,7 @@ def learn(
     def on_step(step: Step) -> None:
         display.step(step.number, step.total, step.examples)
         _look(run, index, step.number, step.total, display)
-        _save_within_task(run, index, step, stop)
+        save_within_task(run, index, step, stop)
 
     report = fit(
         run.learner,
@@ -60,11 +60,22 @@ def _look(run: Run, index: int, step: int, steps: int, display: Display) -> None
         display.evaluated(run.probe.look(run.learner, index, step, run.device))
 
 
-def _save_within_task(run: Run, index: int, step: Step, stop: StopRequest) -> None:
-    """Save within a task when it is time, or when the run was asked to stop."""
+def save_within_task(run: Run, index: int, step: Step | None, stop: StopRequest) -> None:
+    """Save within a task when it is time, or when the run was asked to stop.
+
+    Args:
+        run: the run.
+        index: position of the task.
+        step: the step that is done; None between two candidates, where it is always time.
+        stop: the request.
+
+    Raises:
+        Interrupted: the run was asked to stop, and is saved.
+    """
     every = run.config.checkpoint.every
-    if stop.signum is not None or (every is not None and step.number % every == 0):
-        run.save((index, step.save()))
+    due = step is None or (every is not None and step.number % every == 0)
+    if due or stop.signum is not None:
+        run.save((index, None if step is None else step.save()))
     stop.check()
 
 

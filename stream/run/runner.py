@@ -10,6 +10,7 @@ from stream.record.run_record import RunRecord
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.accounting import ServedFingerprints, account
+from stream.run.choosing import choose
 from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn, learn_routes
 from stream.run.resume import check_unchanged, restore_weights
@@ -65,7 +66,7 @@ def run_stream(
             run.record.baseline = score_untrained(run, run.tasks, display, stop)
         run.record.majority = majority_scores(run.tasks, config.evaluation.split)
         for index in range(run.num_done, len(run.tasks)):
-            learn(run, index, position, display, stop)
+            (learn if config.select is None else choose)(run, index, position, display, stop)
             position = None
             learn_routes(run, index)
             fingerprints = ServedFingerprints(run)

@@ -26,6 +26,7 @@ from stream.routing.features import PretrainedFeatures
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.new_record import data_record, new_record
 from stream.run.run import Run
+from stream.run.selecting import Selecting
 from stream.run_folder import CACHE, folder_errors
 
 
@@ -78,6 +79,8 @@ def build_run(
     model = TaskModel(encoder.to(device), config.seed, precision=precision, mask=mask)
     features = _features(config, encoder, precision)
     learner = config.learner
+    if config.select is not None:
+        learner = Selecting(learner, config.candidates)
     learner.attach(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
     data = data_record(config.data.source, tasks, leaks)
     record = new_record(config, data, tasks, ledger, device)

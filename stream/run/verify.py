@@ -19,7 +19,7 @@ from stream.run.settings import first_difference
 from stream.run.setup import build_run
 from stream.run_folder import FILE_NAME
 
-CHANGING_WITHIN_TASK = ("timing", "probe", "baseline", "metrics")
+CHANGING_WITHIN_TASK = ("timing", "probe", "baseline", "metrics", "losses", "selection")
 MISSING_KEY = "absent"  # which is not the same as null
 
 

@@ -43,7 +43,9 @@ def estimated(
     kept = (num_tasks - costs.tried) * costs.kept_bytes
     return Estimate(
         learning_s=_learning_s(config, tasks, plan, costs),
-        scoring_s=float(np.dot(_times_measured(config, plan), scores)) + costs.warm_s,
+        scoring_s=float(np.dot(_times_measured(config, plan), scores))
+        + _selecting_s(config, tasks, costs)
+        + costs.warm_s,
         rest_s=prepare_s + marks + _probe_s(config, tasks, plan, costs) + routing_s,
         peak_bytes=costs.peak_bytes + kept + (0 if run.device.type == "cuda" else DRAWING_BYTES),
         checkpoint_bytes=_checkpoint_bytes(config, plan, costs, num_tasks),
@@ -75,6 +77,14 @@ def _times_measured(config: RunConfig, plan: WorkPlan) -> list[int]:
     before = [int(settings.baseline) + (k if settings.unseen else 0) for k in range(last)]
     again = [int(settings.reuse == "verify" and k + 1 < last) for k in range(last)]
     return [1 + b + a for b, a in zip(before, again, strict=True)]
+
+
+def _selecting_s(config: RunConfig, tasks: Sequence[Task], costs: Costs) -> float:
+    """Return the seconds of scoring candidates."""
+    if config.select is None:
+        return 0.0
+    rows = [task.split("validation").lengths.sum() for task in tasks]
+    return len(config.candidates) * sum(costs.scoring.at(1, float(tokens)) for tokens in rows)
 
 
 def _probe_s(config: RunConfig, tasks: Sequence[Task], plan: WorkPlan, costs: Costs) -> float:

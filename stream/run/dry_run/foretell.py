@@ -3,7 +3,7 @@
 import gc
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from stream.run.setup import build_run
 
 NAMES = ("seed", "protocol", "experiment", "sweep", "tracking", "resume", "display")
 """Settings that change nothing of what is foretold."""
-AMOUNTS = ("order", "order_seed", "stream", "probe", "checkpoint")
+AMOUNTS = ("order", "order_seed", "stream", "probe", "checkpoint", "select")
 """Settings that change what is done, not what a step costs."""
 RATES = ("lr", "head_lr")
 
@@ -73,7 +73,8 @@ class Foreteller:
     def _foretold(self, config: RunConfig) -> Forecast:
         """Foretell a run that is unlike those before."""
         began = time.perf_counter()
-        run = build_run(config, Path(), self._notify)
+        # A candidate costs what the learner costs; the plan counts how many there are.
+        run = build_run(replace(config, select=None), Path(), self._notify)
         prepare_s = time.perf_counter() - began
         tasks, leaks = list(run.tasks), [Leak(**leak) for leak in run.record.data.leaks]
         plan = WorkPlan.of(config, tasks)

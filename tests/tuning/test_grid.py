@@ -1,0 +1,207 @@
+"""A grid goes on beyond its ends until the best lies inside, a range ends, or no trial is left."""
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stream.errors import UserError
+from stream.learners import LEARNERS
+from stream.tuning.options import TuneOptions
+from stream.tuning.record import LearnerRecord, SeedRun
+from stream.tuning.search import Search, Searched
+from stream.tuning.space import Interval, Point, Space, checked, default_space, step_beyond
+
+Score = Callable[[Point], float | None]
+
+
+def searched(
+    space: Space, score: Score, learner: str = "adapter", **options: Any
+) -> tuple[LearnerRecord, list[Point]]:
+    """Search with a made score; return the record, and the points in the order of trying."""
+    tried: list[Point] = []
+
+    def run(name: str, points: Sequence[Point]) -> Iterator[list[SeedRun]]:
+        assert name == learner
+        for point in points:
+            tried.append(point)
+            value = score(point)
+            yield [SeedRun(seed=0, folder="x", score=value, reason="" if value else "diverged")]
+
+    settings = LEARNERS[learner]()
+    search = Search(Searched(learner, settings, checked(space, settings)), TuneOptions(**options))
+    return search.run(run, lambda trial: None), tried
+
+
+def near(target: float, key: str = "lr") -> Score:
+    """The score is highest at the target, on a logarithmic scale."""
+    return lambda point: 1 / (1 + abs(math.log(point[key] / target)))
+
+
+def test_it_goes_on_by_its_own_ratio_until_the_best_lies_inside() -> None:
+    found, tried = searched({"lr": (5e-4, 1e-3, 2e-3)}, near(8e-3))
+    assert [p["lr"] for p in tried] == [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]
+    assert [t.origin for t in found.trials] == ["grid"] * 3 + ["edge"] * 3
+    assert found.best == 4
+    assert found.ends == {"lr": "the best lies inside what was tried"}
+    assert len(searched({"lr": (5e-4, 1e-3, 2e-3)}, near(1e-3))[1]) == 3
+
+
+def test_every_learner_has_the_same_number_of_trials_at_most() -> None:
+    for learner in ("adapter", "finetune"):
+        found, tried = searched({"lr": (1e-3, 2e-3)}, near(1e3), learner, trials=5)
+        assert len(tried) == len(found.trials) == 5
+        assert found.ends == {"lr": "at an end: tune.trials=5 are used up"}
+    with pytest.raises(UserError, match=r"has 6 trials, more than tune\.trials=5"):
+        searched({"lr": (1, 2, 3), "size": (1, 2)}, near(1), trials=5)
+
+
+def test_two_settings_go_on_at_once_with_the_others_as_in_the_best() -> None:
+    def score(point: Point) -> float:
+        return -abs(math.log2(point["lr"] / 4)) - abs(math.log2(point["size"] / 32))
+
+    found, tried = searched({"lr": (1.0, 2.0), "size": (8, 16), "norm": ("none",)}, score)
+    assert [(p["lr"], p["size"]) for p in tried[4:6]] == [(4.0, 16), (2.0, 32)]
+    best = found.trials[found.best or 0].settings
+    assert (best["size"], best["norm"]) == (32, "none")
+    assert all(how.startswith("the best lies inside") for how in found.ends.values())
+
+
+def test_a_failed_trial_bounds_a_search_and_is_never_the_best() -> None:
+    found, tried = searched({"lr": (1e-3, 2e-3)}, lambda p: None if p["lr"] > 3e-3 else p["lr"])
+    assert [p["lr"] for p in tried] == [1e-3, 2e-3, 4e-3]
+    assert (found.best, found.trials[2].status, found.trials[2].reason) == (1, "failed", "diverged")
+    assert found.ends == {"lr": "the best lies inside what was tried"}
+    none, tried = searched({"lr": (1e-3, 2e-3)}, lambda p: None)
+    assert (none.best, len(tried)) == (None, 2)
+    assert none.ends == {"lr": "no trial has a score"}
+
+
+def test_ties_go_to_the_first_and_a_lower_forgetting_is_better() -> None:
+    assert searched({"lr": (1.0, 2.0, 3.0)}, lambda p: 0.5)[0].best == 0
+    low, _ = searched(
+        {"lr": (1.0, 2.0, 3.0)}, lambda p: abs(p["lr"] - 2) + 1, objective="forgetting"
+    )
+    assert low.best == 1
+
+
+def test_runs_of_several_seeds_count_by_their_mean_and_one_failure_fails_the_trial() -> None:
+    def run(name: str, points: Sequence[Point]) -> Iterator[list[SeedRun]]:
+        for point in points:
+            second = None if point["lr"] == 2.0 else 0.2
+            yield [
+                SeedRun(seed=0, folder="a", score=0.6, seconds=1.5, steps=3),
+                SeedRun(seed=1, folder="b", score=second, reason="" if second else "no", steps=1),
+            ]
+
+    settings = LEARNERS["adapter"]()
+    search = Search(Searched("adapter", settings, {"lr": (1.0, 2.0)}), TuneOptions(trials=2))
+    first, second = search.run(run, lambda trial: None).trials
+    assert (first.score, first.seconds, first.steps) == (pytest.approx(0.4), 1.5, 4)
+    assert (second.score, second.status, second.reason) == (None, "failed", "no")
+
+
+@pytest.mark.parametrize(
+    ("grid", "edge", "sign", "key", "learner", "expected"),
+    [
+        ((1e-3, 3e-3, 1e-2), 1e-2, 1, "lr", "adapter", 3.16e-2),
+        ((1e-3, 3e-3, 1e-2), 1e-3, -1, "lr", "adapter", 3.16e-4),
+        ((8, 64), 64, 1, "size", "adapter", 512),
+        ((8, 16, 24), 24, 1, "size", "adapter", 32),  # by its step
+        ((1, 2), 1, -1, "size", "adapter", "the range of learner.size ends there"),
+        ((2, 8), 2, -1, "size", "adapter", 1),
+        ((0.2, 0.6), 0.6, 1, "fraction", "lt_sft", 1),  # the end of the range itself
+        ((0.5, 1.0), 1.0, 1, "fraction", "lt_sft", "the range of learner.fraction ends there"),
+        ((0.0, 0.5), 0.5, 1, "strength", "ewc", 1.0),
+    ],
+)
+def test_the_next_value(grid, edge, sign, key, learner, expected) -> None:
+    assert step_beyond(grid, edge, sign, key, LEARNERS[learner]()) == expected
+
+
+def test_a_space_is_held_to_the_learner() -> None:
+    adapter = LEARNERS["adapter"]()
+    assert default_space(adapter) == {"lr": (6.67e-4, 2e-3, 6e-3)}
+    assert checked({"lr": (1, 2.0)}, adapter) == {"lr": (1.0, 2.0)}
+    assert checked({"size": Interval(2.0, 8.0)}, adapter) == {"size": Interval(2, 8, whole=True)}
+    for space, told in (
+        ({"sise": (1, 2)}, "unknown setting of learner adapter 'sise'. Did you mean 'size'?"),
+        ({"size": (0, 2)}, "learner.size must be at least 1, got 0"),
+        ({"lr": (1, 1.0)}, "learner.lr has a value twice"),
+        ({"lr": Interval(2.0, 1.0)}, "learner.lr: an interval goes from a number to a larger one"),
+    ):
+        with pytest.raises(UserError) as caught:
+            checked(space, adapter)
+        assert str(caught.value).startswith(told)
+    with pytest.raises(UserError, match="majority has no learning rate to search"):
+        default_space(LEARNERS["majority"]())
+
+
+class Study:
+    """Stands for Optuna's: suggests the middle of what is left of an interval."""
+
+    def __init__(self, direction: str) -> None:
+        self.direction, self.asked, self.told = direction, 0, []
+
+    def ask(self) -> "Study":
+        self.asked += 1
+        return self
+
+    def suggest_float(self, name: str, low: float, high: float, log: bool) -> float:
+        assert log
+        return low * (high / low) ** (self.asked / 10)
+
+    def suggest_int(self, name: str, low: int, high: int, log: bool) -> int:
+        return low + self.asked
+
+    def suggest_categorical(self, name: str, choices: list[Any]) -> Any:
+        return choices[self.asked % len(choices)]
+
+    def tell(self, trial: "Study", value: float | None = None, state: str = "complete") -> None:
+        self.told.append((value, state))
+
+
+def test_optuna_is_asked_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    studies: list[Study] = []
+
+    def create_study(sampler: Any, direction: str) -> Study:
+        studies.append(Study(direction))
+        return studies[0]
+
+    made = SimpleNamespace(
+        create_study=create_study,
+        logging=SimpleNamespace(set_verbosity=lambda level: None, ERROR=40),
+        samplers=SimpleNamespace(TPESampler=lambda seed: seed),
+        trial=SimpleNamespace(TrialState=SimpleNamespace(FAIL="fail")),
+    )
+    monkeypatch.setitem(sys.modules, "optuna", made)
+    space: Space = {"lr": Interval(1e-4, 1e-2, log=True), "size": Interval(1, 9), "norm": ("none",)}
+    found, tried = searched(
+        space, lambda p: None if p["size"] == 3 else p["lr"], trials=5, at_once=2
+    )
+    assert len(tried) == 5
+    assert [t.origin for t in found.trials] == ["optuna"] * 5
+    assert studies[0].direction == "maximize"
+    scores = [None if p["size"] == 3 else p["lr"] for p in tried]
+    assert studies[0].told == [(s, "complete" if s else "fail") for s in scores]
+    assert found.best == scores.index(max(s for s in scores if s))
+
+
+def test_without_optuna_an_interval_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(UserError, match="an interval needs Optuna"):
+        searched({"lr": Interval(1e-4, 1e-2)}, near(1))
+    with pytest.raises(UserError, match=r"tune\.engine=grid takes lists"):
+        searched({"lr": Interval(1e-4, 1e-2)}, near(1), engine="grid")
+
+
+def test_optuna_itself_draws_the_same_trials_again() -> None:
+    pytest.importorskip("optuna")
+    space: Space = {"lr": Interval(1e-4, 1e-2, log=True), "norm": ("none", "layer")}
+    eight, tried = searched(space, near(2e-3), trials=8)
+    _, again = searched(space, near(2e-3), trials=12)
+    assert again[:8] == tried
+    assert eight.best == max(range(8), key=lambda n: near(2e-3)(tried[n]))
