@@ -8,14 +8,14 @@ SEEDS = (1, 2, 3)
 PROTOCOL = (
     "protocol=rows200",
     "limits.eval=300",
-    "training.epochs=3",
-    "training.min_steps=0",
     "evaluation.baseline=false",
     "data=files",
     "tracking=none",
     "display=quiet",
 )
 """200 rows a class as published for BERT-base; of test and validation rows at most 300 a task."""
+STEPS = ("training.epochs=3", "training.min_steps=0")
+"""Of methods that make steps."""
 KEEPING_NOTHING = "checkpoint.enabled=false"  # 0.4 GB a run of a base-size encoder otherwise
 
 ORDERS = {
@@ -42,6 +42,11 @@ class Method:
     settings: str
     values: tuple[float, ...] = ()
     key: str = "learner.lr"
+
+    @property
+    def all_settings(self) -> list[str]:
+        """What its command says, with the number of epochs where it has any."""
+        return [*self.settings.split(), *(STEPS if self.values else ())]
 
 
 SMALL = (5e-4, 1e-3, 2e-3, 4e-3)
@@ -102,7 +107,8 @@ class Job:
         scenario, _, router = self.scenario.partition(":")
         chosen = [f"scenario={scenario}", *([f"router.kind={router}"] if router else [])]
         # The same bits are the same scores: where tasks are isolated, each is measured once.
-        reuse = ["evaluation.reuse=on"] if self.method in (*ALONE, "progressive_prompts") else []
+        isolated = scenario == "known" and self.method in (*ALONE, "progressive_prompts")
+        reuse = ["evaluation.reuse=on"] if isolated else []
         if self.stream == "houlsby26":
             chosen.append("limits.train=1000")
         else:
@@ -110,7 +116,7 @@ class Job:
         return [
             f"stream={self.stream}",
             *chosen,
-            *METHODS[self.method].settings.split(),
+            *METHODS[self.method].all_settings,
             *reuse,
             *PROTOCOL,
         ]

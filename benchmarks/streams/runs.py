@@ -145,7 +145,7 @@ def search(given: argparse.Namespace, machine: Machine, encoder: str, method: st
     """Search one learner's setting; return one line on what came out."""
     path, of = given.out / "tune.jsonl", METHODS[method]
     job = search_job(encoder, method)
-    common = [*of.settings.split(), *PROTOCOL, *SEARCHED_ON.split()]
+    common = [*of.all_settings, *PROTOCOL, *SEARCHED_ON.split()]
     tried = {run.value: run.score for run in read_lines(path, StreamRun) if run.job == job}
     wanted = [value for value in of.values if value not in tried]
     text = ""

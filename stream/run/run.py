@@ -111,11 +111,12 @@ class Run:
             return self.measure(task)
         return self.routing.evaluate(task, self.config.evaluation.split, learned, state)
 
-    def save(self, within: tuple[int, FitSnapshot] | None = None) -> bytes:
+    def save(self, within: tuple[int, FitSnapshot | None] | None = None) -> bytes:
         """Write a checkpoint, unless none is wanted; return the record as it holds it, as JSON.
 
         Args:
-            within: the task that is being learned, and where that stands; None between tasks.
+            within: the task that is being learned, and where that stands (None between two of its
+                candidates); None between tasks.
 
         Raises:
             OSError: the disk is full or cannot be written.
