@@ -60,15 +60,15 @@ def attend(
     prefix: Prefix = self.prefix
     rows = len(hidden_states)
 
-    def by_head(*parts: torch.Tensor) -> torch.Tensor:
-        whole = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
-        return whole.unflatten(-1, (attention.heads, -1)).transpose(1, 2)
+    def by_head(states: torch.Tensor, first: torch.Tensor | None = None) -> torch.Tensor:
+        if first is not None:
+            states = torch.cat([first.expand(rows, -1, -1), states], dim=1)
+        return states.unflatten(-1, (attention.heads, -1)).transpose(1, 2)
 
-    keys, values = (part.expand(rows, -1, -1) for part in (prefix.keys, prefix.values))
     context = functional.scaled_dot_product_attention(
         by_head(attention.query(hidden_states)),
-        by_head(keys, attention.key(hidden_states)),
-        by_head(values, attention.value(hidden_states)),
+        by_head(attention.key(hidden_states), prefix.keys),
+        by_head(attention.value(hidden_states), prefix.values),
         attn_mask=_widened(attention_mask, position_bias, len(prefix.keys)),
         dropout_p=self.dropout.p if self.training else 0.0,
     )
