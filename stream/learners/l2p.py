@@ -89,7 +89,7 @@ class L2p(Learner):
             real = torch.arange(len(batch), device=taken.device) < batch.size
             chosen = torch.nn.functional.one_hot(taken, self.pool).sum(1)  # [B, M]
             self._step.copy_((chosen * real[:, None]).sum(0))
-        return loss + self.pull * batch.mean(self._match.distance)
+        return loss + self.pull * batch.mean(self._match.read_distance())
 
     def after_step(self, batch: Batch) -> None:
         """Count the choices of the step."""

@@ -27,6 +27,11 @@ class Match:
     distance: torch.Tensor
     penalty: torch.Tensor | None = None
 
+    def read_distance(self) -> torch.Tensor:
+        """Return the distance, and keep only its values: a kept graph would break a capture."""
+        distance, self.distance = self.distance, self.distance.detach()
+        return distance
+
     def __deepcopy__(self, memo: object) -> "Match":
         """Return the same object."""
         return self
