@@ -63,6 +63,9 @@ OLORA = "tests/learners/test_olora.py"
 MIGU = "tests/learners/test_migu.py"
 HAT = "tests/learners/test_hat.py"
 PROMPT = "tests/learners/test_prompt_tuning.py"
+CHANGES = "tests/learners/test_attention_changes.py"
+PROGRESSIVE = "tests/learners/test_progressive_prompts.py"
+L2P = "tests/learners/test_l2p.py"
 COEFFICIENTS = "tests/learners/test_coefficients.py"
 COMPOSITION = "tests/learners/test_composition.py"
 PUBLISHED = "tests/learners/test_published.py"
@@ -151,6 +154,15 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("present = (labels[:, None] == classes).any(0)", "present = classes >= 0"),
             ("loss = loss + batch_loss(stored,", "loss = loss + 2 * batch_loss(stored,"),
+        ),
+    ),
+    "stream/learners/dora.py": (
+        (CHANGES, PUBLISHED, *contract("dora")),
+        (
+            (
+                "Decomposed(module, self.rank, self.alpha)",
+                "Decomposed(module, self.rank, self.rank)",
+            ),
         ),
     ),
     "stream/learners/ewc.py": (
@@ -247,6 +259,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("return name in self._layernorms", 'return name.endswith("LayerNorm.weight")'),
         ),
     ),
+    "stream/learners/l2p.py": (
+        (L2P, PUBLISHED, *contract("l2p")),
+        (
+            ("return loss + self.pull *", "return loss + 2 * self.pull *"),
+            ("share = before / before.sum() if", "share = 1 - before / before.sum() if"),
+            ("self.shared_tensors[SELECTED] +=", "self.shared_tensors[SELECTED] ="),
+        ),
+    ),
     "stream/learners/lora.py": (
         (COMPOSITION, PUBLISHED, ISOLATED, *contract("lora")),
         (
@@ -318,7 +338,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (COMPOSITION, PUBLISHED, ISOLATED, *contract("pals")),
         (
             ("max(training.epochs - 1, 1)", "max(training.epochs, 1)"),
-            ("self.attention_heads, self.active)", "1, self.active)"),
+            ("self.attention_heads, self.activation)", "1, self.activation)"),
+            ("self.attention_heads, self.activation)", 'self.attention_heads, "gelu")'),
             ('"pals", *(member.name for member in group)', '"pals"'),
         ),
     ),
@@ -337,6 +358,15 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("self.reduction, self.init_std)", "self.reduction, 0.0)"),
         ),
     ),
+    "stream/learners/prefix_tuning.py": (
+        (CHANGES, PROGRESSIVE, PUBLISHED, *contract("prefix_tuning")),
+        (
+            (
+                "for prefix in self._prefixes for part",
+                "for prefix in self._prefixes[::-1] for part",
+            ),
+        ),
+    ),
     "stream/learners/progressive.py": (
         (COMPOSITION, PUBLISHED, ISOLATED, *contract("progressive")),
         (
@@ -344,10 +374,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("task_names, self.size,", "task_names, 1,"),
         ),
     ),
+    "stream/learners/progressive_prompts.py": (
+        (PROGRESSIVE, PUBLISHED, *contract("progressive_prompts")),
+        (("task_names, self.length, self.active)", "task_names, self.length + 1, self.active)"),),
+    ),
     "stream/learners/prompt_tuning.py": (
         (COMPOSITION, PUBLISHED, PROMPT, *contract("prompt_tuning")),
         (
-            ("self.length), self.length)", "self.length), self.length - 1)"),
+            ("SoftPrompt(encoder, self.length)", "SoftPrompt(encoder, self.length - 1)"),
             ("length: int = setting(20", "length: int = setting(19"),
         ),
     ),
@@ -511,6 +545,13 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("- 2 * held_out.products", "- held_out.products"),
         ),
     ),
+    "stream/learners/_shared/reparameterized.py": (
+        (PROGRESSIVE, *contract("progressive_prompts", "prefix_tuning")),
+        (
+            ("                vectors.grad = None\n", "                pass\n"),
+            ("        if self.mlp:\n            self._write()", "        pass"),
+        ),
+    ),
     "stream/learners/_shared/sequential.py": (
         (COEFFICIENTS, PUBLISHED, SEQUENTIAL, *contract("shared_adapter", "ewc")),
         (
@@ -596,8 +637,12 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/modules/low_rank.py": (
-        (COMPOSITION, PUBLISHED, ISOLATED, OLORA, *contract("lora")),
+        (COMPOSITION, PUBLISHED, ISOLATED, OLORA, CHANGES, *contract("lora", "dora")),
         (
+            (".norm(dim=1)\n        stretch", ".norm(dim=0)\n        stretch"),
+            ("+ stretch * self(inputs[0])", "+ self(inputs[0])"),
+            ("else output - module.bias", "else output"),
+            ("with torch.no_grad():\n            product", "if True:\n            product"),
             ("self._scale = alpha / rank", "self._scale = alpha"),
             (
                 'QUERY_VALUE = ("query", "value", "q", "v")',
@@ -629,10 +674,38 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/modules/prompt.py": (
-        (COMPOSITION, PUBLISHED, PROMPT, BF16, *contract("prompt_tuning")),
+        (COMPOSITION, PUBLISHED, PROMPT, PROGRESSIVE, BF16, *contract("prompt_tuning")),
         (
+            ("names = reversed(self._active.names)", "names = self._active.names"),
             ("torch.randperm(len(table), generator=generator)", "torch.arange(len(table))"),
             ("copied.requires_grad_(self.vectors.requires_grad)", "copied"),
+        ),
+    ),
+    "stream/models/modules/prefix.py": (
+        (CHANGES, *contract("prefix_tuning")),
+        (
+            ("1.0 if mask.dtype == torch.bool else 0.0", "0.0"),
+            ("mask = bias if mask is None else mask + bias", "pass"),
+            ("self.dropout.p if self.training else 0.0", "0.0"),
+        ),
+    ),
+    "stream/models/modules/prompt_pool.py": (
+        (L2P, *contract("l2p")),
+        (
+            ("largest=False", "largest=True"),
+            ("distances.gather(1, taken).sum(1)", "distances.gather(1, taken).mean(1)"),
+            ("if self.training and penalty is not None:", "if penalty is not None:"),
+        ),
+    ),
+    "stream/models/modules/reparameterization.py": (
+        (PROGRESSIVE,),
+        (("[self.base + self.up(", "[self.up("),),
+    ),
+    "stream/models/modules/rescaling.py": (
+        (CHANGES, *contract("ia3")),
+        (
+            ("return output * self.factors", "return output * (2 - self.factors)"),
+            ("places.append((inner, inner.dense", "places.append((inner.dense, inner.dense"),
         ),
     ),
     "stream/models/modules/composition.py": (
@@ -657,8 +730,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ('mask = args[1] if len(args) > 1 else kwargs.get("attention_mask")', "mask = None"),
             (
-                "return self.projections.decode(inner)",
-                "return self.projections.decode(inner) + hidden",
+                "return self._activate(self.projections.decode(inner))",
+                "return self._activate(self.projections.decode(inner)) + hidden",
             ),
         ),
     ),

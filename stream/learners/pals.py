@@ -3,8 +3,10 @@
 Stickland & Murray 2019 (arXiv 1902.02671): LN(h + SA(h) + TS(h)) in every layer, TS(h) =
 V_D MHA(V_E h) a task's own (section 2.3), the encoder trained by all tasks together. Tasks are
 drawn with probability N_i ** a, a = 1 - 0.8 (e - 1) / (E - 1) in epoch e of E (section 3.2). All
-tasks are seen at once: a reference, not continual learning. Deviations: as many steps in all as
-tasks would have had apart, in ``training.epochs`` epochs of equal length.
+tasks are seen at once: a reference, not continual learning. The equation has no nonlinearity
+behind V_D; the released code (modeling.py, ``BERTPals``) has a GELU there: ``activation=gelu``.
+Deviations: as many steps in all as tasks would have had apart, in ``training.epochs`` epochs of
+equal length; no dropout of the attention's weights, which the released code has.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +25,7 @@ from stream.learners.base import Tags
 from stream.learners.joint import Joint
 from stream.learners.workload import Epoch, Workload, planned_work
 from stream.models.encoder import Encoder
-from stream.models.modules.projected_attention import add_pals
+from stream.models.modules.projected_attention import PalArchitecture, add_pals
 from stream.seeding import numpy_generator
 
 
@@ -36,12 +38,15 @@ class Pals(Joint):
     Attributes:
         size: units of a task's projected attention.
         attention_heads: heads of a task's attention; they divide ``size``.
+        activation: what a task's attention goes through at the end: ``identity`` as in the paper's
+            equation, ``gelu`` as in the released code.
         prefix: belongs to ``joint``.
     """
 
     lr: float = 1e-4
     size: int = setting(204, at_least(1, WIDEST))
     attention_heads: int = setting(6, at_least(1, WIDEST))
+    activation: str = setting("identity", ("identity", "gelu"))
     prefix: bool = setting(default=False, idle="with learner=pals: leave it out")
 
     tags: ClassVar[Tags] = replace(
@@ -63,7 +68,8 @@ class Pals(Joint):
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Insert the attention of every task."""
         super().setup(encoder, task_names)
-        add_pals(encoder, task_names, self.size, self.attention_heads, self.active)
+        architecture = PalArchitecture(self.size, self.attention_heads, self.activation)
+        add_pals(encoder, task_names, architecture, self.active)
 
     def _plan(self, task: Task, training: TrainingConfig) -> list[list[tuple[Task, np.ndarray]]]:
         """Return (task, rows) of every step of every epoch, a pure function of the names."""

@@ -38,4 +38,4 @@ class PromptTuning(Learner):
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Insert the prompt into the encoder's input."""
-        encoder.insert_prompt(SoftPrompt(encoder, self.length), self.length)
+        encoder.insert_prompt(SoftPrompt(encoder, self.length))

@@ -71,7 +71,7 @@ class Encoder(nn.Module):
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
         self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
-        self._prompt_length = 0
+        self._queried = False
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
         pooler: Any = getattr(body, "pooler", None)
@@ -92,15 +92,27 @@ class Encoder(nn.Module):
         inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask, **types}
         if self._first_position:  # transformers would count ids that it takes for padding
             inputs["position_ids"] = self._positions(batch.attention_mask)
-        if self.prompt is not None:
-            inputs = self._prompted(inputs)
+        if self.prompt is None:
+            return self._computed(inputs, batch.attention_mask)
+        return self._computed(self._prompted(inputs), batch.attention_mask)
+
+    def _computed(
+        self, inputs: dict[str, torch.Tensor], mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what `states` does, of inputs that may have vectors behind the first token.
+
+        Args:
+            inputs: of transformers' encoder.
+            mask: of the tokens alone, [B, L].
+        """
+        more = inputs["attention_mask"].shape[1] - mask.shape[1]
         if self._adds_mask:
-            inputs["attention_mask"] = self._added(inputs["attention_mask"])
+            inputs = {**inputs, "attention_mask": self._added(inputs["attention_mask"])}
         output = self.body(**inputs)
         hidden = output.last_hidden_state
-        if self.prompt is not None:
-            hidden = torch.cat([hidden[:, :1], hidden[:, 1 + self._prompt_length :]], dim=1)
-        texts = self._pooled(output, hidden, batch.attention_mask)
+        if more:
+            hidden = torch.cat([hidden[:, :1], hidden[:, 1 + more :]], dim=1)
+        texts = self._pooled(output, hidden, mask)
         return texts if self.features is None else self.features(texts), hidden
 
     def _pooled(self, output: Any, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -127,24 +139,37 @@ class Encoder(nn.Module):
         """
         self.features, self.width = module, width
 
-    def insert_prompt(self, prompt: nn.Module, length: int) -> None:
+    def insert_prompt(self, prompt: nn.Module, *, queried: bool = False) -> None:
         """Insert vectors behind the first token's embedding of every text.
 
         All tokens keep their positions, and the heads see them alone; the prompt stands at the
-        first position, whose embedding is a constant that a trained prompt takes up.
+        first position, whose embedding is a constant that a trained prompt takes up. So a prompt
+        may be longer than the encoder has positions, beside texts of any length.
 
         Args:
-            prompt: a module that maps token embeddings [B, L, E] to the vectors [B, length, E].
-            length: how many they are.
+            prompt: a module that maps token embeddings [B, L, E] to P vectors a text, [B, P, E].
+            queried: it reads, as a second argument, the vectors [B, D] of the texts without any
+                prompt: what they are before learning (no dropout, no gradient), by a pass of their
+                own.
         """
-        self.prompt, self._prompt_length = prompt, length
+        self.prompt, self._queried = prompt, queried
+
+    @torch.no_grad()
+    def _query(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return the vectors of texts without a prompt and without dropout, [B, D]."""
+        learning = self.body.training
+        self.body.eval()
+        texts, _ = self._computed(inputs, inputs["attention_mask"])
+        self.body.train(learning)
+        return texts
 
     def _prompted(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return the inputs with the prompt's vectors in place of the token ids."""
         assert self.prompt is not None
         body: Any = self.body
         embedded = body.get_input_embeddings()(inputs["input_ids"])
-        vectors = self.prompt(embedded)
+        query = [self._query(inputs)] if self._queried else []
+        vectors = self.prompt(embedded, *query)
         mask, start = inputs["attention_mask"], self._first_position
         positions = (mask.cumsum(1) - 1).clamp(min=0) + start
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import Task
@@ -16,6 +16,16 @@ from stream.learners.base import Learner
 from stream.models.losses import batch_loss
 from stream.seeding import preserved_rng_state
 
+# torch's counter knows attention's fused kernels, but not the one of a CPU without dropout.
+ATEN = torch.ops.aten
+FUSED = {
+    ATEN._scaled_dot_product_flash_attention_for_cpu: (
+        lambda query, key, value, *rest, **options: sdpa_flop_count(query, key, value)
+    ),
+    ATEN._scaled_dot_product_flash_attention_for_cpu_backward: (
+        lambda *shapes, **options: sdpa_backward_flop_count(*shapes[:4])
+    ),
+}
 Shape = tuple[tuple[tuple[str, int, int], ...], tuple[tuple[int, int], ...], tuple[bool, ...]]
 
 
@@ -35,7 +45,7 @@ class FlopMeter:
         blocks = tuple((len(block), block.width) for block in batch.blocks)
         shape = rows, blocks, tuple(p.requires_grad for p in self._model.parameters())
         if shape not in self._known:
-            with FlopCounterMode(display=False) as counter:
+            with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
                 yield
             self._known[shape] = counter.get_total_flops()
         else:
@@ -45,7 +55,7 @@ class FlopMeter:
     @contextmanager
     def everything(self) -> Iterator[None]:
         """Count every operation inside the block, once."""
-        with FlopCounterMode(display=False) as counter:
+        with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
             yield
         self.total += counter.get_total_flops()
 

@@ -1,6 +1,7 @@
 """Where inserted modules stand and what they read, against formulas on the whole encoder."""
 
 import copy
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -182,10 +183,11 @@ def test_a_third_task_reads_those_of_the_tasks_before(
     assert learner.sources("a") == Sources(["a"])
 
 
-def test_pals_add_projected_attention_of_the_layers_input() -> None:
-    """TS(h) = V_D MHA(V_E h) with 6 heads of 2, the layer's mask in it, beside F(x) and x."""
+@pytest.mark.parametrize("activation", ["identity", "gelu"])
+def test_pals_add_projected_attention_of_the_layers_input(activation: str) -> None:
+    """TS(h) = g(V_D MHA(V_E h)) with 6 heads of 2, the layer's mask in it, beside F(x) and x."""
     task = made_task("a")
-    learner = Pals(size=12)
+    learner = Pals(size=12, activation=activation)
     run = Stream(learner, [task])
     learner.start(task)
     learner.active.show(learner.sources("a"))
@@ -206,7 +208,10 @@ def test_pals_add_projected_attention_of_the_layers_input() -> None:
         attention.load_state_dict(pal.attention.state_dict())
         mask = batch.attention_mask.bool()[:, None, None]
         inner = attention(pal.projections.encode(seen["h"]), mask)
-        expected = seen["f"] + pal.projections.decode(inner) + seen["x"]
+        added = pal.projections.decode(inner)
+        if activation == "gelu":
+            added = added * (1 + torch.erf(added / math.sqrt(2))) / 2
+        expected = seen["f"] + added + seen["x"]
     real = batch.attention_mask.bool()
     torch.testing.assert_close(seen["read"][real], expected[real], rtol=1e-4, atol=1e-4)
 

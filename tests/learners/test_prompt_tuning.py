@@ -31,7 +31,7 @@ def prompted(family: str, tokens: list[int]) -> tuple[Encoder, Any]:
     body: Any = encoder.body
     with torch.no_grad():
         prompt.vectors = torch.nn.Parameter(body.get_input_embeddings().weight[tokens].clone())
-    encoder.insert_prompt(prompt, len(tokens))
+    encoder.insert_prompt(prompt)
     return encoder, body
 
 

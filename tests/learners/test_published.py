@@ -11,14 +11,19 @@ from stream.learners.adapter import Adapter
 from stream.learners.adapterfusion import AdapterFusion
 from stream.learners.bapna import Bapna
 from stream.learners.base import Learner
+from stream.learners.dora import Dora
 from stream.learners.frozen import Frozen
+from stream.learners.ia3 import Ia3
+from stream.learners.l2p import L2p
 from stream.learners.layernorm import LayerNorm
 from stream.learners.lora import Lora
 from stream.learners.lwf import Lwf
 from stream.learners.olora import OLora
 from stream.learners.parallel import Parallel
 from stream.learners.pfeiffer import Pfeiffer
+from stream.learners.prefix_tuning import PrefixTuning
 from stream.learners.progressive import Progressive
+from stream.learners.progressive_prompts import ProgressivePrompts
 from stream.learners.prompt_tuning import PromptTuning
 from stream.learners.shared_adapter import SharedAdapter
 from stream.learners.stacked import Stacked
@@ -49,6 +54,11 @@ FUSION = 12 * (3 * 768 * 768 + 2 * 768)  # query and key with a bias, value with
         (AdapterFusion(), 894_528 + FUSION),
         (Stacked(reduction=2), 12 * (2 * 768 * 384 + 768 + 384)),
         (PromptTuning(length=20), 20 * 768),
+        (ProgressivePrompts(length=10), 10 * 768),
+        (PrefixTuning(length=20), 12 * 2 * 20 * 768),
+        (Ia3(), 12 * (768 + 768 + 3072)),
+        (Dora(rank=8), 12 * 2 * (8 * (768 + 768) + 768)),
+        (L2p(), 10 * (5 * 768 + 768)),
         (OLora(rank=8), 12 * 2 * 8 * (768 + 768)),
         # A copy of the layers, and from the second one on a lateral map from column 0.
         (Progressive(size=5), 12 * LAYER + 11 * (1 + 768 * 5 + 5 + 5 * 768)),
@@ -69,6 +79,7 @@ def test_parameters_that_a_task_trains_on_bert_base(learner: Learner, count: int
     ("kind", "field", "value"),
     [
         (Adapter, "init_std", 1e-2),  # Houlsby et al. 2019, section 3.6
+        (L2p, "pull", 0.5),  # Wang et al. 2022, section 5.2
         (Lwf, "temperature", 2.0),  # Li & Hoiem 2016, section 3
         (Parallel, "scale", 4.0),  # He et al. 2022, section 4.6
         (PromptTuning, "length", 20),  # Lester et al. 2021, section 3.2: more gains little
@@ -128,7 +139,7 @@ def test_a_lateral_starts_with_every_column_alike() -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [Adapter, OLora, SharedAdapter, PromptTuning],
+    [Adapter, OLora, SharedAdapter, PromptTuning, ProgressivePrompts, PrefixTuning, Dora, L2p],
 )
 def test_first_values_depend_on_the_run_s_seed(make: type[Learner]) -> None:
     """Of modules by task, of those that each task draws anew, and of those that all share."""

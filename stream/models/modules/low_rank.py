@@ -47,6 +47,38 @@ class LowRank(Fresh):
         return output + self(inputs[0])
 
 
+class Decomposed(LowRank):
+    """A map's rows as magnitude and direction: r (D_in + D_out) + D_out parameters.
+
+    DoRA (Liu et al. 2024, arXiv 2402.09353, equation 5): W' = m (W + c B A) / |W + c B A| with
+    c = alpha / r and the norm of each output's row, so that m starts as |W|. The bias is added
+    afterwards, as it was. No gradient goes through the norm (section 4.3).
+    """
+
+    def __init__(self, changed: nn.Linear, rank: int, alpha: float):
+        super().__init__(changed, rank, alpha)
+        self.magnitude = nn.Parameter(torch.empty(changed.out_features))
+        norms = changed.weight.detach().norm(dim=1)
+        self.register_buffer("first", norms, persistent=False)  # not read to predict
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw A; B is 0 and m the norms of the map's rows, so that nothing is changed."""
+        super().initialize(generator)
+        with torch.no_grad():
+            self.magnitude.copy_(self.get_buffer("first"))
+
+    def change(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
+        """Return what W' gives, from the map's output W x + bias [B, L, D_out]; a forward hook."""
+        assert isinstance(module, nn.Linear)
+        exact = torch.promote_types(output.dtype, torch.float32)  # a sum of D_in squares
+        with torch.no_grad():
+            product = self.up.weight.to(exact) @ self.down.weight.to(exact)
+            norms = (module.weight.to(exact) + self._scale * product).norm(dim=1)
+        stretch = (self.magnitude / norms).to(output.dtype)
+        plain = output if module.bias is None else output - module.bias
+        return output + (stretch - 1) * plain + stretch * self(inputs[0])
+
+
 class LowRankByTask(ByTask):
     """A low-rank change of one map for every task; the active ones are added."""
 

@@ -1,11 +1,11 @@
 """Projected attention layers beside each Transformer layer (Stickland & Murray 2019).
 
-B examples, L tokens, D width, M size, H heads. TS(h) = V_D MHA(V_E h), h the layer's input: V_E and
-V_D are one pair per task for all layers, the attention is a layer's own and has no output map.
+B examples, L tokens, D width, M size, H heads. TS(h) = g(V_D MHA(V_E h)), h the layer's input: V_E
+and V_D are one pair per task for all layers, the attention is a layer's own and has no output map.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import nn
@@ -13,9 +13,23 @@ from torch.nn import functional
 
 from stream.models.encoder import Encoder, SubLayer
 from stream.models.modules.active_tasks import ActiveTasks
-from stream.models.modules.bottleneck import draw
+from stream.models.modules.bottleneck import ACTIVATIONS, draw
 from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
+
+
+class PalArchitecture(NamedTuple):
+    """What a task's projected attention is made of.
+
+    Attributes:
+        size: M.
+        heads: H.
+        activation: g, a name in `ACTIVATIONS`.
+    """
+
+    size: int
+    heads: int
+    activation: str
 
 
 class Projections(Fresh):
@@ -60,15 +74,16 @@ class Attention(Fresh):
 class Pal(nn.Module):
     """One task's part at one layer; the projections are all layers' together."""
 
-    def __init__(self, projections: Projections, attention: Attention):
+    def __init__(self, projections: Projections, attention: Attention, activation: str):
         super().__init__()
         self.projections = projections
         self.attention = attention
+        self._activate = ACTIVATIONS[activation]
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """Return TS(h), [B, L, D]."""
         inner = self.attention(self.projections.encode(hidden), mask)
-        return self.projections.decode(inner)
+        return self._activate(self.projections.decode(inner))
 
 
 class ProjectedDropout(nn.Module):
@@ -95,14 +110,20 @@ class ProjectedDropout(nn.Module):
 
 
 def add_pals(
-    encoder: Encoder, tasks: Sequence[str], size: int, heads: int, active: ActiveTasks
+    encoder: Encoder,
+    tasks: Sequence[str],
+    architecture: PalArchitecture,
+    active: ActiveTasks,
 ) -> None:
     """Put projected attention of every task beside every layer."""
+    size, heads, activation = architecture
     projections = {task: Projections(encoder.width, size) for task in tasks}
     readers = {p.layer: p.reader for p in encoder.sublayers() if p.position == "attention"}
     for place in encoder.sublayers():
         if place.position == "feedforward":
-            pals = {task: Pal(projections[task], Attention(size, heads)) for task in tasks}
+            pals = {
+                task: Pal(projections[task], Attention(size, heads), activation) for task in tasks
+            }
             module = ProjectedDropout(place, pals, active)
             place.put(module)
             readers[place.layer].register_forward_pre_hook(module.note, with_kwargs=True)

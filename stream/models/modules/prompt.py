@@ -3,12 +3,15 @@
 B examples, L tokens, E width of a token's embedding.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from stream.models.encoder import Encoder
+from stream.models.modules.active_tasks import ActiveTasks
+from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
 
 
@@ -33,12 +36,33 @@ class SoftPrompt(Fresh):
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draw tokens, each at most once, and take their embeddings."""
-        body: Any = self._encoder[0].body
-        table = body.get_input_embeddings().weight.detach().cpu()
-        drawn = torch.randperm(len(table), generator=generator)[: len(self.vectors)]
         with torch.no_grad():
-            self.vectors.copy_(table[drawn])
+            self.vectors.copy_(drawn_tokens(self._encoder[0], len(self.vectors), generator))
 
     def forward(self, embedded: torch.Tensor) -> torch.Tensor:
         """Map token embeddings [B, L, E] to the prompt of each text, [B, length, E]."""
         return self.vectors.expand(len(embedded), -1, -1).to(embedded.dtype)
+
+
+def drawn_tokens(encoder: Encoder, count: int, generator: torch.Generator) -> torch.Tensor:
+    """Return the embeddings of ``count`` different tokens of the vocabulary, [count, E]."""
+    body: Any = encoder.body
+    table = body.get_input_embeddings().weight.detach().cpu()
+    return table[torch.randperm(len(table), generator=generator)[:count]]
+
+
+class PromptByTask(nn.Module):
+    """A soft prompt for every task; those of the active ones stand one behind the other.
+
+    The newest one is first (Razdaibiedina et al. 2023, arXiv 2301.12314, figure 1).
+    """
+
+    def __init__(self, encoder: Encoder, tasks: Sequence[str], length: int, active: ActiveTasks):
+        super().__init__()
+        self.prompts = ByTask({task: SoftPrompt(encoder, length) for task in tasks})
+        self._active = active
+
+    def forward(self, embedded: torch.Tensor) -> torch.Tensor:
+        """Map token embeddings [B, L, E] to all active prompts, [B, active x length, E]."""
+        names = reversed(self._active.names)
+        return torch.cat([self.prompts[name](embedded) for name in names], dim=1)

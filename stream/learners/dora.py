@@ -1,0 +1,47 @@
+"""DoRA: low-rank changes of the direction of a map's rows, and their lengths, isolated per task.
+
+Liu et al. 2024 (arXiv 2402.09353), equation 5: W' = m (W + c B A) / |W + c B A| with
+c = ``alpha`` / ``rank``, A drawn, B = 0 and m = |W| at first, so that nothing is changed; the norm
+is that of each output's row, as in the released code, and no gradient goes through it (section
+4.3, equation 11). Changed are the query and value maps, as by `lora`, so that both differ in m
+alone. Deviations: the paper changes more maps of its decoders; no dropout before A. The norm is
+computed in float32.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stream.config.setting import POSITIVE, WIDEST, at_least, setting
+from stream.learners.base import Learner, Tags
+from stream.models.encoder import Encoder
+from stream.models.modules.low_rank import Decomposed, query_value_maps
+
+
+@dataclass
+class Dora(Learner):
+    """Train low-rank directions and lengths of attention.
+
+    The changes are those of query and value maps; a head is trained with them.
+
+    Attributes:
+        rank: the rank of the change of a query or value map (r in the paper).
+        alpha: the change is scaled by ``alpha`` / ``rank``.
+    """
+
+    lr: float = 4e-3
+    rank: int = setting(8, at_least(1, WIDEST))
+    alpha: float = setting(16.0, POSITIVE)
+
+    tags: ClassVar[Tags] = Tags(
+        paper="Liu et al. 2024, arXiv 2402.09353",
+        stores="low-rank pairs, lengths, head",
+        parameter_isolation=True,
+    )
+
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Hook a change to every query and value map."""
+        for module in query_value_maps(encoder, self.name):
+            change = Decomposed(module, self.rank, self.alpha)
+            module.add_module("dora", change)
+            module.register_forward_hook(change.change)
