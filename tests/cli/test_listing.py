@@ -77,7 +77,9 @@ def test_json_has_every_name(said) -> None:
     assert set(named) == stems("stream")
     assert named["glue9"] == OmegaConf.load(ROOT / "conf/stream/glue9.yaml").tasks
     assert named["clinc150_15x10"] == [f"clinc150_{part}" for part in range(1, 16)]
-    protocols = {p["name"]: p["settings"] for p in json.loads(said("protocols", "--json"))["protocols"]}
+    protocols = {
+        p["name"]: p["settings"] for p in json.loads(said("protocols", "--json"))["protocols"]
+    }
     assert set(protocols) == stems("protocol")
     assert protocols["online"] == {"training.epochs": 1, "training.min_steps": 0}
     backbones = json.loads(said("backbones", "--json"))["backbones"]

@@ -102,7 +102,7 @@ def test_an_order_of_long15_is_that_of_its_papers(streams: dict[str, StreamConfi
         *("dbpedia_14", "ag_news", "yelp_review_full", "amazon_review_full"),
         "yahoo_answers_topics",
     ]
-    glue = "cola sst2 mrpc stsb qqp mnli_matched mnli_mismatched qnli rte".split()
+    glue = ["cola", "sst2", "mrpc", "stsb", "qqp", "mnli_matched", "mnli_mismatched", "qnli", "rte"]
     assert streams["glue9"].tasks == glue == streams["houlsby26"].tasks[:9]
     assert len(streams["houlsby26"].tasks) == 26
 
@@ -111,7 +111,7 @@ def test_an_order_that_the_stream_lacks_is_one_line() -> None:
     with pytest.raises(UserError, match=r"unknown order 'published_9'.*random, published_1, ") as e:
         compose("stream=idbr3", "order=published_9")
     assert "\n" not in str(e.value)
-    with pytest.raises(UserError, match="unknown order 'published_1'. Valid: given, .*random$"):
+    with pytest.raises(UserError, match=r"unknown order 'published_1'\. Valid: given, .*random$"):
         compose("task=[rte,sst2]", "order=published_1")
     swept = ["-m", "stream=idbr3", "order=published_1,published_4"]
     with pytest.raises(UserError, match="unknown order 'published_4'"):
@@ -247,7 +247,10 @@ def test_a_cut_on_the_command_line() -> None:
 
 def test_a_stream_that_is_cut_otherwise_is_another_one() -> None:
     config = compose("stream=clinc150", "task.clinc150.cut={classes: 50}")
-    assert (list(config.task), config.stream_name) == ([f"clinc150_{n}" for n in (1, 2, 3)], "custom")
+    assert (list(config.task), config.stream_name) == (
+        [f"clinc150_{n}" for n in (1, 2, 3)],
+        "custom",
+    )
 
 
 def test_a_record_of_parts_is_read_again() -> None:

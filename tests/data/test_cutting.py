@@ -65,7 +65,10 @@ def test_parts_have_each_row_once(lines: list[tuple[int, int]], size: int, seed:
         assert np.array_equal(rows.keys, Rows(rows.texts, rows.labels).keys)
         # Repeats are counted within the part.
         seen: dict[str, str] = {}
-        firsts = [(seen.setdefault(text, name), name) for (text,), name in zip(rows.texts, names, strict=True)]
+        firsts = [
+            (seen.setdefault(text, name), name)
+            for (text,), name in zip(rows.texts, names, strict=True)
+        ]
         num_texts = len(set(rows.texts))
         same = sum(first == name for first, name in firsts) - num_texts
         assert (account.repeated, account.repeated + account.contradicting) == (
@@ -119,9 +122,7 @@ def test_numbers_in_a_file_are_those_of_the_whole_set(tmp_path: Path) -> None:
     parts = parts_in_files(tmp_path)
     (tmp_path / "set.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
     numbers = {str(n): "abcd"[n] for n in range(4)}
-    spec = replace(
-        parts["set_cd"], files=replace(parts["set_cd"].files, values=numbers)
-    )
+    spec = replace(parts["set_cd"], files=replace(parts["set_cd"].files, values=numbers))
     found = load_tasks(FilesData(), {"set_cd": spec}, tmp_path, silent)["set_cd"]
     for (text,), label in zip(found.rows["train"].texts, found.rows["train"].labels, strict=True):
         assert int(text.split()[0]) % 4 == label + 2
@@ -131,14 +132,18 @@ def test_a_label_of_no_class_is_still_an_error(tmp_path: Path) -> None:
     parts = parts_in_files(tmp_path)
     with (tmp_path / "set.csv").open("a") as file:
         file.write("one more,e\n")
-    with pytest.raises(UserError, match="task 'set': .* line 122 has label 'e'"):
+    with pytest.raises(UserError, match=r"task 'set': .* line 122 has label 'e'"):
         load_tasks(FilesData(), parts, tmp_path, silent)
 
 
 def test_a_part_without_rows_is_an_error(tmp_path: Path) -> None:
     parts = parts_in_files(tmp_path)
-    (tmp_path / "set.csv").write_text("text,label\n" + "\n".join(f"{i} x,{'ab'[i % 2]}" for i in range(99)))
-    with pytest.raises(UserError, match=r"task 'set_cd': split 'train' is empty.*'other_class': \d+"):
+    (tmp_path / "set.csv").write_text(
+        "text,label\n" + "\n".join(f"{i} x,{'ab'[i % 2]}" for i in range(99))
+    )
+    with pytest.raises(
+        UserError, match=r"task 'set_cd': split 'train' is empty.*'other_class': \d+"
+    ):
         load_tasks(FilesData(), parts, tmp_path, silent)
 
 
@@ -154,7 +159,7 @@ def test_leaks_between_parts_are_found(tmp_path: Path) -> None:
     parts = parts_of("set", spec, CutSpec(classes=2))
     found = load_tasks(FilesData(), parts, tmp_path, silent)
     leaks = {(k.train_task, k.held_out_task, k.split): k.count for k in handle_leaks(found, "drop")}
-    # Ten texts (20 to 29) are in train and in test, there with the next class: abcdabcdab, bcdabcdabc.
+    # Ten texts (20 to 29) are in train, abcdabcdab, and in test with the next class, bcdabcdabc.
     assert leaks == {
         ("set_1", "set_1", "test"): 3,
         ("set_1", "set_2", "test"): 3,
@@ -163,7 +168,11 @@ def test_leaks_between_parts_are_found(tmp_path: Path) -> None:
     }
     for task in found.values():
         account = task.accounts["train"]
-        assert account.read == 30 == account.kept + account.dropped["other_class"] + account.dropped["leak"]
+        assert (
+            account.read
+            == 30
+            == account.kept + account.dropped["other_class"] + account.dropped["leak"]
+        )
 
 
 def test_generated_sets_are_cut_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
