@@ -58,7 +58,7 @@ def _classes(name: str, labels: Sequence[str], cut: CutSpec) -> dict[str, list[s
         ordered = list(labels)
         if cut.seed is not None:
             order = numpy_generator(cut.seed, "cut", name).permutation(len(labels))
-            ordered = [labels[at] for at in order]
+            ordered = [labels[int(at)] for at in order]
         for number, start in enumerate(range(0, len(labels), cut.classes), start=1):
             found[str(number)] = ordered[start : start + cut.classes]
     used = [label for part in found.values() for label in part]
