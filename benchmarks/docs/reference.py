@@ -13,10 +13,12 @@ from importlib import import_module
 from pathlib import Path
 
 import stream
+from stream.cli.listing import settings_text
 from stream.cli.main import COMMANDS
 from stream.cli.tune import HELP as TUNE_HELP
 from stream.config import choices
 from stream.config.backbone import BackboneConfig
+from stream.config.cut import CutSpec
 from stream.config.data import FilesData, GeneratedData, HubData, Limits, StreamConfig
 from stream.config.description import SettingDescription, described_settings, meanings, shown
 from stream.config.router import RouterConfig
@@ -40,7 +42,13 @@ PARTS: tuple[type[Settings], ...] = (
     *(RunConfig, TrainingConfig, EvaluationConfig, Limits, ProbeConfig, CheckpointConfig),
     *(BackboneConfig, GeneratedData, FilesData, HubData, StreamConfig, RouterConfig),
 )
-OF_A_TASK: tuple[type[Settings], ...] = (FilesSource, HubSource, GeneratedText, DialectSpec)
+OF_A_TASK: tuple[type[Settings], ...] = (
+    FilesSource,
+    HubSource,
+    GeneratedText,
+    DialectSpec,
+    CutSpec,
+)
 RECORDS = (
     *(run_record.RunRecord, run_record.MemoryRecord, run_record.TimingRecord),
     *(run_record.TaskTimes, run_record.ProbeRecord, run_record.FlopRecord, run_record.DataRecord),

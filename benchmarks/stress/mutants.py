@@ -1044,6 +1044,39 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (GRID,),
         (("edge * ratio**sign", "edge * ratio"),),
     ),
+    "stream/config/parts.py": (
+        ("tests/config/test_streams.py",),
+        (
+            (
+                "ordered = [labels[int(at)] for at in order]",
+                "ordered = [labels[at] for at in sorted(order.tolist())]",
+            ),
+        ),
+    ),
+    "stream/data/build.py": (
+        ("tests/config/test_streams.py",),
+        (
+            (
+                "return [by_name[name] for name in published[order]]",
+                "return [by_name[name] for name in by_name]",
+            ),
+        ),
+    ),
+    "stream/data/prepare/cutting.py": (
+        ("tests/data/test_cutting.py",),
+        (
+            ("kept = np.flatnonzero(new >= 0)", "kept = np.flatnonzero(new > 0)"),
+            ("whole.lines[split][new < 0]", "whole.lines[split][new < 1]"),
+            ("repeats(rows.keys, rows.labels)", "repeats(rows.keys, rows.keys)"),
+        ),
+    ),
+    "stream/data/prepare/samples.py": (
+        ("tests/data/test_samples.py",),
+        (
+            ("taken = members[:per_class]", "taken = members[: per_class and 2 * per_class]"),
+            ("keys = rows.keys if seed is None else _mixed(rows.keys, seed)", "keys = rows.keys"),
+        ),
+    ),
     "stream/fingerprint.py": (
         ("tests/test_fingerprint.py",),
         (

@@ -15,8 +15,8 @@ class CutSpec(Settings):
         classes: how many classes each part has; the last one may have fewer.
         parts: instead, the classes of each part by its name, in the order of its outputs: labels,
             or their positions from 0. Rows of a class that no part has belong to no task.
-        seed: ``classes`` then takes the labels in a random order, which the seed decides; null takes
-            them in their own order.
+        seed: ``classes`` takes the labels in a random order that this decides; null takes them in
+            their own.
     """
 
     GROUP: ClassVar[str] = "cut"
@@ -26,7 +26,7 @@ class CutSpec(Settings):
     seed: int | None = setting(None, SEED, needs={"classes": None})
 
     def __post_init__(self) -> None:
-        """Check the values. Raises UserError for ``parts`` of another form, or beside ``classes``."""
+        """Check the values. Raises UserError for ``parts`` of another form or with ``classes``."""
         super().__post_init__()
         if self.parts is not None:
             alone = self.classes is None

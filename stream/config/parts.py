@@ -50,25 +50,25 @@ def _classes(name: str, labels: Sequence[str], cut: CutSpec) -> dict[str, list[s
     Raises:
         UserError: a class that does not exist or that stands twice, or a part of one class.
     """
+    found: dict[str, list[str]] = {}
     if cut.classes is None:
-        found = {str(k): [_label(name, labels, at) for at in of] for k, of in cut.parts.items()}
+        for key, given in cut.parts.items():
+            found[str(key)] = [_label(name, labels, at) for at in given]
     else:
         ordered = list(labels)
         if cut.seed is not None:
             order = numpy_generator(cut.seed, "cut", name).permutation(len(labels))
-            ordered = [labels[at] for at in order]
-        blocks = range(0, len(labels), cut.classes)
-        found = {
-            str(n): ordered[start : start + cut.classes] for n, start in enumerate(blocks, start=1)
-        }
+            ordered = [labels[int(at)] for at in order]
+        for number, start in enumerate(range(0, len(labels), cut.classes), start=1):
+            found[str(number)] = ordered[start : start + cut.classes]
     used = [label for part in found.values() for label in part]
     twice = sorted({label for label in used if used.count(label) > 1})
     require(not twice, f"task {name!r}: cut puts a class into two places: {', '.join(twice)}")
     small = [key for key, part in found.items() if len(part) < FEWEST]
     require(
         not small,
-        f"task {name!r}: of its {len(labels)} classes, cut leaves one to part {', '.join(small)}; a "
-        f"task needs at least {FEWEST}",
+        f"task {name!r}: of its {len(labels)} classes, cut leaves one to part {', '.join(small)}; "
+        f"a task needs at least {FEWEST}",
     )
     return found
 

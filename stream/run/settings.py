@@ -92,7 +92,7 @@ def deciding_values(
 def deciding_digest(deciding: Mapping[str, Any]) -> str:
     """Return the SHA-256 of what `deciding_values` returned.
 
-    Null, and what holds nothing else, is as good as not there: an older version lacks some settings.
+    Null, and what holds nothing else, is as good as not there: older versions lack some settings.
     """
     text = json.dumps(_without_null(deciding), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -111,7 +111,7 @@ def test_an_order_that_the_stream_lacks_is_one_line() -> None:
     with pytest.raises(UserError, match=r"unknown order 'published_9'.*random, published_1, ") as e:
         compose("stream=idbr3", "order=published_9")
     assert "\n" not in str(e.value)
-    with pytest.raises(UserError, match="unknown order 'published_1'. Valid: given, .*random$"):
+    with pytest.raises(UserError, match=r"unknown order 'published_1'\. Valid: given, .*random$"):
         compose("task=[rte,sst2]", "order=published_1")
     swept = ["-m", "stream=idbr3", "order=published_1,published_4"]
     with pytest.raises(UserError, match="unknown order 'published_4'"):

@@ -132,7 +132,7 @@ def test_a_label_of_no_class_is_still_an_error(tmp_path: Path) -> None:
     parts = parts_in_files(tmp_path)
     with (tmp_path / "set.csv").open("a") as file:
         file.write("one more,e\n")
-    with pytest.raises(UserError, match="task 'set': .* line 122 has label 'e'"):
+    with pytest.raises(UserError, match=r"task 'set': .* line 122 has label 'e'"):
         load_tasks(FilesData(), parts, tmp_path, silent)
 
 
@@ -159,7 +159,7 @@ def test_leaks_between_parts_are_found(tmp_path: Path) -> None:
     parts = parts_of("set", spec, CutSpec(classes=2))
     found = load_tasks(FilesData(), parts, tmp_path, silent)
     leaks = {(k.train_task, k.held_out_task, k.split): k.count for k in handle_leaks(found, "drop")}
-    # Ten texts (20 to 29) are in train and in test, there with the next class: abcdabcdab, bcdabcdabc.
+    # Ten texts (20 to 29) are in train, abcdabcdab, and in test with the next class, bcdabcdabc.
     assert leaks == {
         ("set_1", "set_1", "test"): 3,
         ("set_1", "set_2", "test"): 3,

@@ -20,8 +20,8 @@ def subsample(
 ) -> Rows:
     """Return at most ``limit`` rows, chosen by the hash of their texts and stratified by label.
 
-    Within a class, the rows are sorted by hash, and the first ``per_class`` are taken. Of the n rows
-    that this leaves, row r (from 0) gets the position (r + 1/2) / n. The rows with the lowest
+    Within a class, the rows are sorted by hash, and the first ``per_class`` are taken. Of the n
+    rows that this leaves, row r (from 0) gets the position (r + 1/2) / n. The rows with the lowest
     positions are chosen. So every class keeps its share to within one row, and a smaller limit
     chooses a subset.
 
