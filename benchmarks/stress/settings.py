@@ -1,4 +1,4 @@
-"""Every setting of every learner, of the schedule and of a shared head, changed and at the ends of its range.
+"""Every setting of every learner, the schedule and a shared head, changed and at its ends.
 
 Run: python -m benchmarks.stress.settings [--learners NAMES]. Each try learns three tiny tasks.
 Faults are a setting of which no value changes a digest or what is counted, and an end of a range

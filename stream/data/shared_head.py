@@ -49,7 +49,9 @@ def with_shared_head(tasks: Sequence[Task], shared_labels: Sequence[Sequence[str
     check_shared({task.name: task.spec for task in tasks}, shared_labels)
     groups = {name: min(group) for group in shared_labels for name in group}
     found = {
-        task.name: [f"{groups.get(task.name, task.name)}/{label}" for label in task.spec.labels or ()]
+        task.name: [
+            f"{groups.get(task.name, task.name)}/{label}" for label in task.spec.labels or ()
+        ]
         for task in tasks
     }
     names = tuple(dict.fromkeys(name for of_task in found.values() for name in of_task))

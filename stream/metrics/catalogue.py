@@ -64,7 +64,7 @@ METRICS: Mapping[str, Callable[[np.ndarray], float | None]] = {
 }
 
 
-def summarize(
+def summarize(  # noqa: PLR0913 - one argument for each thing that a run can have measured
     matrix: np.ndarray,
     baseline: Sequence[float] | np.ndarray | None = None,
     probe: Sequence[ProbePoint] | None = None,

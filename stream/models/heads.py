@@ -236,7 +236,9 @@ class TaskModel(nn.Module):
     def answers(self, states: "States", batch: Batch) -> list[torch.Tensor]:
         """Return the logits of each part from the states of the whole batch, as `forward`."""
         return [
-            self._masked(part.task, self.answer(part.task, states.of(slice(part.start, part.stop))), labels)
+            self._masked(
+                part.task, self.answer(part.task, states.of(slice(part.start, part.stop))), labels
+            )
             for part, labels in zip(batch.parts, batch.labels, strict=True)
         ]
 

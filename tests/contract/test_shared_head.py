@@ -3,6 +3,7 @@
 Three tiny tasks: two classes, three others, and two that are those of the first.
 """
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def test_it_chooses_among_the_classes_met_so_far(name: str) -> None:
     """Classes to come have no logit while it answers; a reference that sees all tasks has all."""
     widths = (5, 5, 5) if LEARNERS[name].tags.is_multitask else MET
     assert tuple(whole(name).widths) == widths
-    assert [head for head in whole(name).model.heads] == [SHARED_HEAD]
+    assert list(whole(name).model.heads) == [SHARED_HEAD]
 
 
 @SHARING
@@ -135,8 +136,6 @@ def test_served_state_holds_all_that_a_prediction_reads(name: str) -> None:
 @SHARING
 def test_the_answer_does_not_depend_on_the_task_that_is_asked(name: str) -> None:
     """The rows of one task, served as another's."""
-    from dataclasses import replace
-
     run = whole(name)
     first, second, _ = run.tasks
     as_second = replace(second, splits=first.splits)

@@ -131,7 +131,9 @@ def test_scores_are_those_of_scikit_learn_on_the_classes_of_all_tasks() -> None:
             own = [p if p in task.shared.places else -1 for p in found.tolist()]
             expected = {
                 "accuracy": metrics.accuracy_score(places, found),
-                "f1": metrics.f1_score(places == task.shared.places[1], found == task.shared.places[1]),
+                "f1": metrics.f1_score(
+                    places == task.shared.places[1], found == task.shared.places[1]
+                ),
                 "matthews_correlation": metrics.matthews_corrcoef(places, own),
             }
             for metric, value in expected.items():
@@ -150,10 +152,14 @@ def test_scores_are_those_of_scikit_learn_on_the_classes_of_all_tasks() -> None:
 
 def test_places_can_be_given_anew() -> None:
     """Tasks in another order, from tasks that had places already."""
-    tasks = with_shared_head([made_task("a", 2), made_task("b", 3), made_task("c", 2)], [["a", "c"]])
+    tasks = with_shared_head(
+        [made_task("a", 2), made_task("b", 3), made_task("c", 2)], [["a", "c"]]
+    )
     plain = [made_task("b", 3), made_task("c", 2)]
     for again, expected in zip(
-        with_shared_head(tasks[1:], [["a", "c"]]), with_shared_head(plain, [["a", "c"]]), strict=True
+        with_shared_head(tasks[1:], [["a", "c"]]),
+        with_shared_head(plain, [["a", "c"]]),
+        strict=True,
     ):
         assert again.shared == expected.shared
         np.testing.assert_array_equal(again.split("test").labels, expected.split("test").labels)

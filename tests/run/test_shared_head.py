@@ -45,7 +45,9 @@ def test_texts_are_answered_without_their_task(folder: Path) -> None:
     service = Service(folder, "cpu")
     texts = ["some words", "other words"]
     answers = service.predict(None, texts)
-    assert answers == service.predict("cola", texts) == service.predict("crowdflower_airline", texts)
+    assert (
+        answers == service.predict("cola", texts) == service.predict("crowdflower_airline", texts)
+    )
     logits = service.logits("cola", texts).astype(np.float64)
     expected = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     for answer, row in zip(answers, expected, strict=True):
@@ -53,7 +55,7 @@ def test_texts_are_answered_without_their_task(folder: Path) -> None:
         best = max(answer.probabilities, key=answer.probabilities.__getitem__)
         assert (answer.tasks[0], answer.label) == tuple(best.split("/"))
         assert as_text(answer) == f"{answer.label}\t{answer.tasks[0]}"
-    assert list(answers[0].probabilities)[0] == "crowdflower_airline/negative"
+    assert next(iter(answers[0].probabilities)) == "crowdflower_airline/negative"
 
 
 def test_none_of_its_tasks_can_be_handed_over_alone(folder: Path, tmp_path: Path) -> None:
