@@ -69,6 +69,8 @@ L2P = "tests/learners/test_l2p.py"
 COEFFICIENTS = "tests/learners/test_coefficients.py"
 COMPOSITION = "tests/learners/test_composition.py"
 PUBLISHED = "tests/learners/test_published.py"
+ONE_HEAD = "tests/models/test_shared_head.py"
+SHARING = "tests/learners/test_shared_head.py"
 LOSSES = "tests/models/test_losses.py"
 ADAPTERS = "tests/models/test_adapters.py"
 BF16 = "tests/models/test_bf16.py"
@@ -285,8 +287,10 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/lwf.py": (
-        (COEFFICIENTS, SEQUENTIAL, *contract("lwf")),
+        (SHARING, COEFFICIENTS, SEQUENTIAL, *contract("lwf")),
         (
+            ("copy.deepcopy(head).eval()", "head.eval()"),
+            ("each[:, : self._met]", "each[:, :-1]"),
             ("loss = loss + self.strength *", "loss = loss +"),
             ("self._teacher.states(batch)", "self.model.encoder.states(batch)"),
             (".square().mean(1) / 2", ".square().mean(1)"),
@@ -503,8 +507,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (COEFFICIENTS, REPLAY, *contract("replay", "derpp")),
         (
             (
-                "return name == task.name or any(name == earlier.name for earlier in self.learned)",
-                "return name == task.name",
+                "return any(name == met.head_name for met in (task, *self.learned))",
+                "return name == task.head_name",
             ),
             (
                 'None if self.budget == "all" else int(self.budget)',
@@ -617,7 +621,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "task, epoch.batch_size, self.seed, epoch.index)",
                 "task, epoch.batch_size, 0, epoch.index)",
             ),
-            ("read = {*self.sources(task).names, None}", "read = {task, None}"),
+            ("read = {*self._serving_sources(task).names, None}", "read = {task, None}"),
             ("return {**model, **kept, **heads}", "return {**model, **kept}"),
         ),
     ),
@@ -744,8 +748,10 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/heads.py": (
-        (COEFFICIENTS, LOOP, BF16, *contract("adapter")),
+        (ONE_HEAD, COEFFICIENTS, LOOP, BF16, *contract("adapter")),
         (
+            ("logits.masked_fill(~seen, Head.NEVER)", "logits"),
+            ("self._draw(row, name)", "self._draw(row, str(met))"),
             ("self.dropout(texts.float())", "texts.float()"),
             ("                self._computes.read_trained()\n", "                pass\n"),
             (

@@ -1,4 +1,4 @@
-"""Every setting of every learner and of the schedule, changed and at the ends of its range.
+"""Every setting of every learner, the schedule and a shared head, changed and at its ends.
 
 Run: python -m benchmarks.stress.settings [--learners NAMES]. Each try learns three tiny tasks.
 Faults are a setting of which no value changes a digest or what is counted, and an end of a range
@@ -20,6 +20,8 @@ import torch
 from benchmarks.in_process import set_up
 from stream.config.run import TrainingConfig
 from stream.config.setting import LARGEST, SMALLEST, Range, Rule, rules
+from stream.config.shared_head import SharedHeadConfig
+from stream.data.shared_head import with_shared_head
 from stream.data.task import Task
 from stream.errors import TrainingDivergedError, UserError
 from stream.evaluation.evaluate import evaluate
@@ -41,6 +43,7 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
 }
 SAME_ON_CPU = ("training.engine", "shared_adapter.part")
 """An engine changes speed, and another part is refused: that is `finetune`."""
+Kind = type[Learner] | type[SharedHeadConfig] | None
 
 
 class Trials:
@@ -58,11 +61,15 @@ class Trials:
         train = first.split("train").select(np.arange(8))
         return [replace(first, splits={**first.splits, "train": train}), *others]
 
-    def shown(self, learner: Learner, training: TrainingConfig) -> Any:
+    def shown(
+        self, learner: Learner, training: TrainingConfig, one_head: SharedHeadConfig | None = None
+    ) -> Any:
         """Return the digests after each task, and what is trained and stored."""
         tasks, backbone = self.tasks, self.run.config.backbone
         size = self.run.text_encoder.vocabulary_size
-        model = TaskModel(load_encoder(backbone, vocabulary_size=size), 0)
+        mask = "none" if one_head is None else one_head.mask
+        tasks = tasks if one_head is None else with_shared_head(tasks, [])
+        model = TaskModel(load_encoder(backbone, vocabulary_size=size), 0, mask=mask)
         learner.attach(model, tasks=tasks, seed=0, pad_id=self.run.text_encoder.pad_id)
         found: list[Any] = []
         for index, task in enumerate(tasks):
@@ -71,12 +78,12 @@ class Trials:
             found.append([learner.num_trained(task), *(cell.digest for cell in cells)])
         return found
 
-    def faults(self, name: str, kind: type[Learner] | None) -> Iterator[str]:
+    def faults(self, name: str, kind: Kind) -> Iterator[str]:
         """Yield what is wrong with the settings of a learner, or without one of the schedule.
 
         Args:
-            name: the learner's name, or ``training``.
-            kind: its class.
+            name: the learner's name, ``training`` or ``shared_head``.
+            kind: the class of the settings.
         """
         group = TrainingConfig if kind is None else kind
         for field, rule in zip(fields(group), rules(group).values(), strict=True):
@@ -100,8 +107,11 @@ class Trials:
                 except Exception as error:  # noqa: BLE001 - that is what is looked for
                     yield f"{full}={value}: {type(error).__name__}: {error}"
 
-    def _with(self, kind: type[Learner] | None, given: Mapping[str, Any]) -> Any:
-        """Return what is shown by a learner, or by a schedule, with some settings."""
+    def _with(self, kind: Kind, given: Mapping[str, Any]) -> Any:
+        """Return what is shown by a learner, a schedule or a shared head with some settings."""
+        if kind is SharedHeadConfig:
+            learner, schedule = LEARNERS["finetune"](), TrainingConfig(**SHORT)
+            return self.shown(learner, schedule, SharedHeadConfig(**given))
         if kind is None:
             return self.shown(LEARNERS["adapter"](), TrainingConfig(**{**SHORT, **given}))
         return self.shown(kind(**given), TrainingConfig(**SHORT))
@@ -141,7 +151,9 @@ def main() -> None:
     parser.add_argument("--learners", help="names with commas; default: all, and the schedule")
     names = parser.parse_args().learners
     trials = Trials()
-    found = [] if names else list(trials.faults("training", None))
+    found: list[str] = []
+    for name, kind in () if names else (("training", None), ("shared_head", SharedHeadConfig)):
+        found += trials.faults(name, kind)
     for name in names.split(",") if names else sorted(LEARNERS):
         found += trials.faults(name, LEARNERS[name])
     print("\n".join(["", f"{len(found)} faults", *found]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from stream.config.task import TaskSpec
 from stream.data.shared_classes import SharedClasses
@@ -26,13 +27,13 @@ def check_shared(specs: Mapping[str, TaskSpec], shared_labels: Sequence[Sequence
         f"scenario=shared_head is for tasks with classes; these have none: {', '.join(others)}",
     )
     for group in shared_labels:
-        first, *more = [name for name in group if name in specs] or [None]
-        for name in more:
-            same = specs[str(first)].labels == specs[name].labels
+        present = [name for name in group if name in specs]
+        for one, other in pairwise(present):
+            labels, others_labels = specs[one].labels, specs[other].labels
             require(
-                same,
-                f"stream.shared_labels: {first} and {name} have different labels: "
-                f"{specs[str(first)].labels} and {specs[name].labels}",
+                labels == others_labels,
+                f"stream.shared_labels: {one} and {other} have different labels: {labels} and "
+                f"{others_labels}",
             )
 
 

@@ -307,7 +307,7 @@ class Learner(Settings):
                 yield
 
     def _serving_sources(self, task: str) -> Sources:
-        """Return the tasks whose modules serve ``task``: with a shared head, those of the newest."""
+        """Return the tasks whose modules serve ``task``; of a shared head those of the newest."""
         return self.sources(self._newest if self.shares_head and self._newest else task)
 
     def _head_of(self, task: str) -> str:

@@ -71,7 +71,8 @@ class Lwf(Sequential):
         if self.shares_head:
             old = self.learned[-1]
             outputs = self.model.answer(old, now), self._old_head(before.texts)
-            yield old, *(each[:, : self._met] for each in outputs)
+            after, then = (each[:, : self._met] for each in outputs)
+            yield old, after, then
             return
         for old in self.learned:
             yield old, self.model.answer(old, now), self.model.answer(old, before)

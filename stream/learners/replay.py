@@ -1,12 +1,12 @@
 """Multi-task replay: each step mixes stored examples of earlier tasks into the new batch.
 
-Experience replay (Rolnick et al. 2019, arXiv 1811.11682) with one head per task, or one for all;
-the loss is the mean over all examples of the step. Earlier tasks are drawn with probability proportional to
-N_i ** alpha, N_i the training rows of task i: alpha 0 ``uniform``, 1 ``proportional``, 1/2
-``sqrt``; ``annealed`` falls with the epoch e of E, alpha = 1 - 0.8 (e - 1) / (E - 1) (Stickland &
-Murray 2019, arXiv 1902.02671, section 3.2), here within each task of the stream. With
-``selection=reservoir``, whose rows of a task are few or many as its training rows are,
-``proportional`` draws all stored rows alike, as published.
+Experience replay (Rolnick et al. 2019, arXiv 1811.11682) with one head per task, or one for all
+(then stored rows choose between all classes met); the loss is the mean over all examples of the
+step. Earlier tasks are drawn with probability proportional to N_i ** alpha, N_i the training rows
+of task i: alpha 0 ``uniform``, 1 ``proportional``, 1/2 ``sqrt``; ``annealed`` falls with the epoch
+e of E, alpha = 1 - 0.8 (e - 1) / (E - 1) (Stickland & Murray 2019, arXiv 1902.02671, section 3.2),
+here within each task of the stream. With ``selection=reservoir``, whose rows of a task are few or
+many as its training rows are, ``proportional`` draws all stored rows alike, as published.
 
 A step rehearses 32 rows by default, as many as one of `agem` or `derpp` (twice 16); it was 16 rows
 before, which ``replayed=16`` gives back.

@@ -185,8 +185,8 @@ class TaskModel(nn.Module):
             self._draw(row, name)
         rows = rows.to(self.device)
         head = self.heads[SHARED_HEAD] if met else None
-        known = isinstance(head, SharedHead)
-        grown = head.grown(rows) if known else SharedHead(rows, len(shared.names))
+        new = SharedHead(rows, len(shared.names))
+        grown = head.grown(rows) if isinstance(head, SharedHead) else new
         self.heads[SHARED_HEAD] = grown.train(self.training).requires_grad_(requires_grad=False)
 
     @contextmanager

@@ -28,7 +28,7 @@ def serve_run(folder: Path, device: str = "auto") -> Run:
         tasks = [Task(name, config.task[name], {}, {}) for name in record.order]
     run = build_run(config, folder, tasks=tasks)
     saved = _served(run, folder)
-    learned = [task for task in tasks if saved.holds(task)]
+    learned = [task for task in run.tasks if saved.holds(task)]
     run.checkpoints.load_tasks(saved, run.learner, learned, serve_only=True)
     _load_router(saved, run, learned)
     return replace(run, tasks=learned, record=record)

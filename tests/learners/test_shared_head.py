@@ -113,7 +113,7 @@ def test_derpp_compares_logits_over_the_classes_that_were_met() -> None:
 def test_ewc_holds_the_rows_of_the_head_that_were_met() -> None:
     """The Fisher information of the head is the mean of squared gradients, (p - y) x."""
     learner = Ewc(strength=2.0, fisher_rows=16)
-    run, task = begun(learner)
+    run, _ = begun(learner)
     first = run.tasks[0]
     batch = collate([(first, first.split("train"), np.arange(16))], 0)
     features = copy.deepcopy(run.model.encoder).double().eval()(batch).detach()

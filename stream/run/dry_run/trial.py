@@ -16,6 +16,7 @@ import torch
 
 from stream.config.run import TrainingConfig
 from stream.data.batches import epoch_order, padded_length, training_rows
+from stream.data.shared_head import with_shared_head
 from stream.data.task import Split, Task
 from stream.learners.base import Learner
 from stream.run.accounting import ServedFingerprints, count_stored
@@ -58,7 +59,10 @@ def measure(run: Run, show: Callable[[str], None] = lambda detail: None) -> Cost
         TrainingDivergedError: a loss that is not finite.
     """
     chosen, found = sampled(run.tasks), _Measured()
-    if run.learner.tags.is_multitask or reads_earlier(run.learner):
+    one_head = run.learner.shares_head
+    if one_head:  # which meets classes in the order of its stream
+        chosen = with_shared_head(chosen, run.config.stream.shared_labels)
+    if one_head or run.learner.tags.is_multitask or reads_earlier(run.learner):
         # One that learns all tasks at once, or makes room for them in order, gets no others.
         run = _anew(run, [_reduced(run, task, FEWEST_STEPS) for task in chosen])
     found.warm_s = run.measure(_reduced(run, chosen[0], 1)).seconds
