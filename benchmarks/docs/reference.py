@@ -43,7 +43,7 @@ OF_A_TASK: tuple[type[Settings], ...] = (FilesSource, HubSource, GeneratedText, 
 RECORDS = (
     *(run_record.RunRecord, run_record.MemoryRecord, run_record.TimingRecord),
     *(run_record.TaskTimes, run_record.ProbeRecord, run_record.FlopRecord, run_record.DataRecord),
-    *(matrix.Cell, ledger.LedgerRecord),
+    *(matrix.Cell, matrix.Routed, run_record.RoutingRecord, ledger.LedgerRecord),
 )
 
 
