@@ -32,7 +32,7 @@ class RouterConfig(Settings):
 
     kind: str = setting("mahalanobis", (*FEATURE_KINDS, *OUTPUT_KINDS))
     features: str = setting("mean", ("mean", "pooled"))
-    shrinkage: float = setting(0.1, Range(0, 1, above=True), needs={"kind": "mahalanobis"})
+    shrinkage: float = setting(0.1, Range(1e-6, 1), needs={"kind": "mahalanobis"})
     confidence: str = setting("softmax", ("softmax", "energy"), needs={"kind": "confidence"})
 
     @property
