@@ -26,7 +26,7 @@ class PretrainedFeatures:
 
         Args:
             encoder: on the device where it computes.
-            features: ``mean`` of the tokens, or ``pooled``: what heads read.
+            features: ``mean`` of the tokens, scaled to length 1, or ``pooled``: what heads read.
             precision: ``float32`` or ``bf16``.
         """
         self._features = features
@@ -74,5 +74,6 @@ class PretrainedFeatures:
                 vectors, tokens = self._computes.states(there)
                 if self._features == "mean":
                     mask = there.attention_mask[..., None]
-                    vectors = (tokens.float() * mask).sum(1) / mask.sum(1)
+                    vectors = (tokens.float() * mask).sum(1)
+                    vectors = vectors / vectors.norm(dim=1, keepdim=True)
             yield places, vectors.float().cpu().numpy().astype(np.float64)
