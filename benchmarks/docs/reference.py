@@ -52,8 +52,9 @@ OF_A_TASK: tuple[type[Settings], ...] = (
 RECORDS = (
     *(run_record.RunRecord, run_record.MemoryRecord, run_record.TimingRecord),
     *(run_record.TaskTimes, run_record.ProbeRecord, run_record.FlopRecord, run_record.DataRecord),
+    *(run_record.LinearProbeRecord, run_record.RoutingRecord),
     *(selection.SelectionRecord, selection.CandidateRecord),
-    *(matrix.Cell, ledger.LedgerRecord),
+    *(matrix.Cell, matrix.Routed, ledger.LedgerRecord),
 )
 
 

@@ -80,6 +80,8 @@ METRICS = "tests/metrics"
 RECORD = "tests/record"
 CHECKPOINT = "tests/run/test_checkpoint.py"
 SELECT, GRID = "tests/run/test_select.py", "tests/tuning/test_grid.py"
+ROUTING = "tests/routing"
+ROUTED = "tests/evaluation/test_routed.py"
 
 _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     # The methods.
@@ -870,6 +872,56 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("        vars(self._learner).update(before)\n", ""),
             ("return tuple(map(_described, value))", "return len(value)"),
+        ),
+    ),
+    # Which task a text belongs to.
+    "stream/routing/statistics.py": (
+        (ROUTING,),
+        (
+            ("self._counts * counts / together", "counts / together"),
+            ("self._means += change *", "self._means += 0.9 * change *"),
+        ),
+    ),
+    "stream/routing/class_mean.py": (
+        (ROUTING,),
+        (("own - 2 * features @", "own - features @"),),
+    ),
+    "stream/routing/mahalanobis.py": (
+        (ROUTING,),
+        (
+            ("(1 - share) * whole", "whole"),
+            ('/ int(self.shared["rows"])', "/ len(self.tasks)"),
+            ('self.shared["scatter"] + scatter', "scatter"),
+        ),
+    ),
+    "stream/routing/entropy.py": (
+        (ROUTING,),
+        (("np.log(logits.shape[1])", "np.log(2)"),),
+    ),
+    "stream/routing/confidence.py": (
+        (ROUTING,),
+        (("-np.asarray(logsumexp", "np.asarray(logsumexp"),),
+    ),
+    "stream/routing/features.py": (
+        (ROUTED,),
+        (
+            ("(tokens.float() * mask)", "tokens.float()"),
+            ("elif name in inside and not learner.is_shared(name)", "elif name in inside"),
+        ),
+    ),
+    "stream/evaluation/foreign.py": (
+        ("tests/evaluation/test_foreign.py",),
+        (
+            ("judged[group.rows] = 0", "judged[group.rows] *= 0.5"),
+            ("(low + high) / 2, np.float32", "low, np.float32"),
+            ("0 if task.is_regression else 1", "0"),
+        ),
+    ),
+    "stream/evaluation/routed.py": (
+        (ROUTED,),
+        (
+            ("known[0] == mark", "known[0] is not None"),
+            ("names <= set(group)", "names & set(group)"),
         ),
     ),
     # What is told of a run.

@@ -22,7 +22,8 @@ class RouterConfig(Settings):
             lowest entropy of its outputs, divided by the most that they can have (``entropy``), or
             the most confident outputs (``confidence``).
         features: what the first two kinds read of the pretrained encoder: the ``mean`` over the
-            tokens, or what heads read (``pooled``: see ``backbone.pooling``).
+            tokens, scaled to length 1, as encoders of sentences are used, or what heads read
+            (``pooled``: see ``backbone.pooling``).
         shrinkage: how much of the covariance is replaced by a multiple of the identity with the
             same trace: 1 leaves no more than ``class_mean`` has.
         confidence: the largest probability (``softmax``), or minus the free ``energy``.
@@ -32,7 +33,7 @@ class RouterConfig(Settings):
 
     kind: str = setting("mahalanobis", (*FEATURE_KINDS, *OUTPUT_KINDS))
     features: str = setting("mean", ("mean", "pooled"))
-    shrinkage: float = setting(0.1, Range(0, 1, above=True), needs={"kind": "mahalanobis"})
+    shrinkage: float = setting(0.1, Range(1e-6, 1), needs={"kind": "mahalanobis"})
     confidence: str = setting("softmax", ("softmax", "energy"), needs={"kind": "confidence"})
 
     @property

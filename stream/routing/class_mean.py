@@ -3,8 +3,8 @@
 Nearest class mean (Mensink et al. 2013, "Distance-based image classification"; iCaRL, Rebuffi et
 al. 2017, arXiv 1611.07725, eq. 2) in the space of a frozen pretrained encoder, where it is the
 simplest of the class-incremental baselines (RanPAC, McDonnell et al. 2023, arXiv 2307.02251). Here
-it only finds the task; the task's own head answers. The distance is Euclidean, and features are not
-normalized. A regression and a span task count as one class.
+it only finds the task; the task's own head answers. The distance is Euclidean. A regression and a
+span task count as one class.
 """
 
 from collections.abc import Iterable, Sequence

@@ -2,8 +2,8 @@
 
 ``softmax``: the largest probability (Hendrycks & Gimpel 2017, arXiv 1610.02136). It is at least
 1/K, so that tasks of few classes are favoured where nothing is certain. ``energy``: the free energy
-E = -log sum_k exp(f_k) of the logits f, at temperature 1 (Liu et al. 2020, arXiv 2010.03759, eq.
-4); it is not normalized, so that tasks trained longer or with a larger rate have lower ones.
+E = -log sum_k exp(f_k) of the logits f, at temperature 1 (Liu et al. 2020, arXiv 2010.03759);
+it is not normalized, so that tasks trained longer or with a larger rate have lower ones.
 """
 
 import numpy as np

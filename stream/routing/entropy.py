@@ -1,6 +1,6 @@
 """The task whose own outputs are the most certain, by their entropy.
 
-SupSup (Wortsman et al. 2020, arXiv 2006.14769, section 3.3) infers the task by the entropy of the
+SupSup (Wortsman et al. 2020, arXiv 2006.14769) infers the task by the entropy of the
 outputs, there by gradients over a mixture of all tasks at once; here every task answers, and the
 entropies are compared. Tasks differ in the number K of their classes, so an entropy is divided by
 log K, the most that it can be. Scores and spans have no such entropy: `RouterConfig.check`.

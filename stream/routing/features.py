@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from torch.nn.attention import sdpa_kernel
 
 from stream.data.batches import evaluation_batches
 from stream.data.task import Split, Task
 from stream.learners.base import Learner, Tensors
+from stream.models.bf16 import Bf16Encoder
 from stream.models.encoder import Encoder
-from stream.models.heads import TaskModel
+from stream.models.heads import ATTENTION
 
 
 class PretrainedFeatures:
@@ -24,12 +26,14 @@ class PretrainedFeatures:
 
         Args:
             encoder: on the device where it computes.
-            features: ``mean`` of the tokens, or ``pooled``: what heads read.
+            features: ``mean`` of the tokens, scaled to length 1, or ``pooled``: what heads read.
             precision: ``float32`` or ``bf16``.
         """
         self._features = features
-        self._model = TaskModel(copy.deepcopy(encoder), seed=0, precision=precision).eval()
-        self._model.requires_grad_(requires_grad=False)
+        self._encoder = copy.deepcopy(encoder).eval().requires_grad_(requires_grad=False)
+        in_bf16 = precision == "bf16"
+        # Of weights that never change, one copy in bf16 is enough.
+        self._computes = Bf16Encoder(self._encoder).encoder if in_bf16 else self._encoder
 
     def share(self, learner: Learner) -> None:
         """Take the learner's tensors in place of those copied ones that it never changes.
@@ -38,7 +42,7 @@ class PretrainedFeatures:
         """
         inside = dict(learner.model.encoder.named_parameters())
         first = learner.task_parameters.first
-        for name, parameter in list(self._model.encoder.named_parameters()):
+        for name, parameter in list(self._encoder.named_parameters()):
             if name in first:
                 mine = torch.nn.Parameter(first[name], requires_grad=False)
             elif name in inside and not learner.is_shared(name):
@@ -47,11 +51,11 @@ class PretrainedFeatures:
                 continue
             if torch.equal(mine, parameter):  # not where a method began by changing it
                 owner, _, last = name.rpartition(".")
-                setattr(self._model.encoder.get_submodule(owner), last, mine)
+                setattr(self._encoder.get_submodule(owner), last, mine)
 
     def tensors(self) -> Tensors:
         """Return the tensors that features are computed with, by name."""
-        return {f"encoder.{n}": p for n, p in self._model.encoder.read_parameters().items()}
+        return {f"encoder.{n}": p for n, p in self._encoder.read_parameters().items()}
 
     def of(
         self, task: Task, split: Split, pad_id: int, batch_tokens: int
@@ -65,10 +69,11 @@ class PretrainedFeatures:
             batch_tokens: the largest number of padded tokens per batch.
         """
         for ((_, places),), batch in evaluation_batches([(task, split)], pad_id, batch_tokens):
-            with torch.no_grad(), self._model.computing():
-                states = self._model.states(batch.to(self._model.device))
-            vectors = states.texts
-            if self._features == "mean":
-                mask = states.mask[..., None]
-                vectors = (states.tokens.float() * mask).sum(1) / mask.sum(1)
-            yield places, vectors.cpu().numpy().astype(np.float64)
+            there = batch.to(next(self._encoder.parameters()).device)
+            with torch.no_grad(), sdpa_kernel(ATTENTION):
+                vectors, tokens = self._computes.states(there)
+                if self._features == "mean":
+                    mask = there.attention_mask[..., None]
+                    vectors = (tokens.float() * mask).sum(1)
+                    vectors = vectors / vectors.norm(dim=1, keepdim=True)
+            yield places, vectors.float().cpu().numpy().astype(np.float64)

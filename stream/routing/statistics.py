@@ -9,8 +9,8 @@ import numpy as np
 class ClassStatistics:
     """Counts [C], means [C, D] and scatter sum_c sum_{x in c} (x - mean_c)(x - mean_c)^T [D, D].
 
-    Rows are added by the pairwise update of Chan, Golub & LeVeque (1979, Stanford STAN-CS-79-773,
-    eq. 2.1): no sum of squares is ever taken of what is not centred, so nothing cancels.
+    Rows are added by the pairwise update of Chan, Golub & LeVeque (1979, Stanford STAN-CS-79-773):
+    no sum of squares is ever taken of what is not centred, so nothing cancels.
     """
 
     def __init__(self, *, scatter: bool):

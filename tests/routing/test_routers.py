@@ -1,5 +1,7 @@
 """The decisions of routers, against closed forms, scikit-learn and torch."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -16,9 +18,10 @@ from stream.routing.statistics import ClassStatistics
 from stream.seeding import numpy_generator
 
 D = 5
+Rows = tuple[np.ndarray, np.ndarray]
 
 
-def rows(name: str, classes: int, each: int = 12, places: float = 2.0) -> tuple[np.ndarray, ...]:
+def rows(name: str, classes: int, each: int = 12, places: float = 2.0) -> Rows:
     """Features [N, D] of classes of equal size, correlated, and their classes [N]."""
     generator = numpy_generator(0, "routers", name)
     mix = numpy_generator(0, "routers", "mix").normal(size=(D, D))
@@ -27,7 +30,7 @@ def rows(name: str, classes: int, each: int = 12, places: float = 2.0) -> tuple[
     return means[labels] + generator.normal(size=(len(labels), D)) @ mix, labels
 
 
-def parts(features: np.ndarray, labels: np.ndarray, size: int = 7):
+def parts(features: np.ndarray, labels: np.ndarray, size: int = 7) -> Iterator[Rows]:
     """Yield them shuffled, some rows at a time."""
     order = numpy_generator(0, "order").permutation(len(labels))
     for start in range(0, len(order), size):
