@@ -213,7 +213,12 @@ def _searched(name: str, given: Space, fixed: Sequence[str]) -> tuple[Searched, 
     single = {k: v[0] for k, v in given.items() if not isinstance(v, Interval) and len(v) == 1}
     own = [override(f"learner.{key}", value) for key, value in single.items()]
     settings = [*fixed, f"learner={name}", *own]
-    config = Composition.of(conf_folder(), settings).run_config()
+    composition = Composition.of(conf_folder(), settings)
+    swept = ", ".join(composition.sweeps)
+    require(
+        not swept, f"the experiment sweeps {swept} by itself; give tune an experiment of one run"
+    )
+    config = composition.run_config()
     several = {key: values for key, values in given.items() if key not in single}
     space = checked(several, config.learner) if several else default_space(config.learner)
     first = {k: v.low if isinstance(v, Interval) else v[0] for k, v in space.items()}

@@ -1,5 +1,6 @@
 """Learning one task of a run that chooses: every candidate learns it, and the best is kept."""
 
+import time
 from dataclasses import dataclass
 
 from stream.config.select import Candidate
@@ -94,12 +95,16 @@ class _Trial:
         settings, restart = self.candidate.settings, self.candidate.restart
         self.record = CandidateRecord(settings=settings, restart=restart, seed=seed)
         self.losses: list[float] = []
+        counting = self.run.record.flops is not None
+        self._meter = FlopMeter(self.learner.model) if counting else None
 
     def learn(self, position: FitSnapshot | None) -> None:
         """Learn the task and score it; what diverges has no score, and a reason."""
         run, task = self.run, self.run.tasks[self.index]
+        began = time.perf_counter()
         if position is not None:
             self.record.steps, self.record.examples = len(position.losses), position.examples
+            began -= position.seconds
         try:
             self._fit(task, position)
             cell = evaluate(
@@ -107,6 +112,8 @@ class _Trial:
             )
         except TrainingDivergedError as error:
             self.record.failed = first_line(error)
+            self.record.train_s = self.record.train_s or time.perf_counter() - began
+            self.record.flops = None if self._meter is None else self._meter.total
             return
         self.record.score, self.record.score_s = cell.score, cell.seconds
         self.record.scored_examples = len(task.split(SPLIT))
@@ -115,8 +122,8 @@ class _Trial:
     def _fit(self, task: Task, position: FitSnapshot | None) -> None:
         """Learn the task, from its start or from where it stood."""
         run, training, learner = self.run, self.run.config.training, self.learner
-        counting, size = run.record.flops is not None, training.batch_size
-        meter = FlopMeter(learner.model) if counting else None
+        meter, size = self._meter, training.batch_size
+        counting = meter is not None
         engine = pick_engine(training.engine, learner, run.device, size, counting=counting)
         report = fit(
             learner, task, training, self._on_step, engine=engine, meter=meter, resumed=position

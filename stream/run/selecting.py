@@ -98,7 +98,6 @@ class Selecting(Learner):
                 parameter.data = parameter.data.clone()
         first = learner.task_parameters.first
         first.update({name: came[name].detach() for name in first if name in came})
-        model.eval()
         return learner
 
     def _server(self, settings: Mapping[str, Any]) -> Learner:
@@ -139,6 +138,7 @@ class Selecting(Learner):
         before, self._now, own = self._now, self.server_of(task.name), self.model
         with self._now.serving(task):
             self.model = self._now.model
+            self.model.eval()  # for good: it never learns
             try:
                 yield
             finally:
