@@ -224,10 +224,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (HAT, *contract("hat")),
         (
             ("super().loss(batch) + self.c *", "super().loss(batch) +"),
-            ("(gate * (1 - used)).sum()", "gate.sum()"),
-            ("1 - weight\n", "1 - used.outputs[:, None].expand_as(weight)\n"),
-            ("torch.where(free > 0, shared[name], before)", "shared[name]"),
-            ("self.s_max / s * steep", "self.s_max * steep"),
+            ("torch.where(free, parameter, self._before[name])", "parameter"),
+            ("grad.mul_(self._protection.free[name])", "grad.mul_(1)"),
             ("(number / last if last else 1.0)", "(number / (last + 1))"),
         ),
     ),
@@ -670,6 +668,9 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("(self.units > 0).to(self.units)", "torch.sigmoid(self.units)"),
             ("* attention.outputs", ""),
+            ("(gate * (1 - used)).sum()", "gate.sum()"),
+            ("torch.minimum(outputs[:, None], units[None, :])", "outputs[:, None]"),
+            ("s_max / s * steep", "s_max * steep"),
         ),
     ),
     "stream/models/modules/magnitudes.py": (

@@ -31,9 +31,13 @@ from stream.learners.base import Learner, Tags
 from stream.learners.workload import Epoch
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import Architecture
-from stream.models.modules.hard_attention import Attention, Scale, insert_attended
+from stream.models.modules.hard_attention import (
+    Protection,
+    Scale,
+    compensation,
+    insert_attended,
+)
 
-MOST_EXPONENT = 50.0
 MOST_E = 6.0
 
 
@@ -74,25 +78,10 @@ class Hat(Learner):
         return self.gate_lr if of_gate else super().learning_rate(name)
 
     def begin_task(self, task: Task) -> None:
-        """Note what earlier tasks use, and what is free to learn."""
-        names = [learned.name for learned in self.learned]
-        self._used: dict[str, Attention] = {}
-        self._free: dict[str, torch.Tensor] = {}
-        for place, module in self._adapters.items():
-            with torch.no_grad():
-                used = module.of(task.name).hard()
-                used = Attention(*(torch.zeros_like(gate) for gate in used))
-                for name in names:
-                    used = Attention(*map(torch.maximum, used, module.of(name).hard()))
-            self._used[place] = used
-            weight = torch.minimum(used.outputs[:, None], used.units[None, :])
-            down, up = f"{place}.adapter.down", f"{place}.adapter.up"
-            self._free[f"{down}.weight"] = 1 - used.units[:, None]
-            self._free[f"{down}.bias"] = 1 - used.units
-            self._free[f"{up}.weight"] = 1 - weight
-            self._free[f"{up}.bias"] = 1 - used.outputs
+        """Note what earlier tasks use, and where the shared weights start."""
+        earlier = [learned.name for learned in self.learned]
+        self._protection = Protection(self._adapters, earlier)
         shared = self.shared_parameters()
-        assert shared.keys() == self._free.keys(), "every shared parameter is protected"
         self._before = {name: p.detach().clone() for name, p in shared.items()}
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
@@ -110,33 +99,22 @@ class Hat(Learner):
 
     def occupied(self, task: str) -> torch.Tensor:
         """Return R of equation 5: the share of the unused units that the task's gates take."""
-        device = self.model.device
-        taken, there = torch.zeros((), device=device), torch.zeros((), device=device)
-        for place, module in self._adapters.items():
-            gates = module.of(task).soft(self._scale.s)
-            for gate, used in zip(gates, self._used[place], strict=True):
-                taken = taken + (gate * (1 - used)).sum()
-                there = there + (1 - used).sum()
-        return taken / there.clamp(min=1)
+        return self._protection.occupied(task, self._scale.s)
 
     def after_backward(self, batch: Batch) -> None:
         """Protect what earlier tasks use, and undo what a steep or flat s does to gradients."""
-        shared, s = self.shared_parameters(), self._scale.s
-        for name, free in self._free.items():
-            gradient = shared[name].grad
-            if gradient is not None:
-                gradient.mul_(free)
+        for name, parameter in self.shared_parameters().items():
+            if parameter.grad is not None:
+                parameter.grad.mul_(self._protection.free[name])
         for e in self.task_modules(batch.parts[0].task.name).values():
             if e.grad is not None:
-                steep = torch.cosh((s * e.detach()).clamp(-MOST_EXPONENT, MOST_EXPONENT)) + 1
-                e.grad.mul_(self.s_max / s * steep / (torch.cosh(e.detach()) + 1))
+                e.grad.mul_(compensation(e.detach(), self._scale.s, self.s_max))
 
     def after_step(self, batch: Batch) -> None:
         """Take back what weight decay did to protected weights, and hold e near 0."""
-        shared = self.shared_parameters()
         with torch.no_grad():
-            for name, free in self._free.items():
-                before = self._before[name]
-                shared[name].copy_(torch.where(free > 0, shared[name], before))
+            for name, parameter in self.shared_parameters().items():
+                free = self._protection.free[name] > 0
+                parameter.copy_(torch.where(free, parameter, self._before[name]))
             for e in self.task_modules(batch.parts[0].task.name).values():
                 e.clamp_(-MOST_E, MOST_E)

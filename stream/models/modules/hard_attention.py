@@ -4,6 +4,7 @@ arXiv 1801.01423, section 2.2: a gate is sigmoid(s e), e trained by task, s risi
 B examples, L tokens, D width of the encoder, M units of the bottleneck.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -15,6 +16,8 @@ from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.bottleneck import Architecture, Bottleneck
 from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
+
+MOST_EXPONENT = 50.0  # of a hyperbolic cosine, as in the released code
 
 
 class Scale:
@@ -114,3 +117,48 @@ def insert_attended(
         placed.append(AttendedDropout(place, architecture, gates, active, scale))
         place.put(placed[-1])
     return {name: module for name, module in encoder.named_modules() if module in placed}
+
+
+class Protection:
+    """What earlier tasks use of the shared adapters, by their names in the encoder.
+
+    Attributes:
+        free: by the name of a shared parameter, the factor of its gradient (equation 2), of a
+            shape that broadcasts to it: 0 for what an earlier task uses, else 1.
+    """
+
+    def __init__(self, adapters: Mapping[str, AttendedDropout], earlier: Sequence[str]):
+        self._adapters = adapters
+        self._used = {place: _used(module, earlier) for place, module in adapters.items()}
+        self.free: dict[str, torch.Tensor] = {}
+        for place, (units, outputs) in self._used.items():
+            down, up = f"{place}.adapter.down", f"{place}.adapter.up"
+            self.free[f"{down}.weight"] = 1 - units[:, None]  # what it reads is no task's
+            self.free[f"{down}.bias"] = 1 - units
+            self.free[f"{up}.weight"] = 1 - torch.minimum(outputs[:, None], units[None, :])
+            self.free[f"{up}.bias"] = 1 - outputs
+
+    def occupied(self, task: str, s: float) -> torch.Tensor:
+        """Return R of equation 5, a scalar: the share of the unused that the task's gates take."""
+        taken, there = [], []
+        for place, module in self._adapters.items():
+            for gate, used in zip(module.of(task).soft(s), self._used[place], strict=True):
+                taken.append((gate * (1 - used)).sum())
+                there.append((1 - used).sum())
+        return torch.stack(taken).sum() / torch.stack(there).sum().clamp(min=1)
+
+
+def _used(module: AttendedDropout, tasks: Sequence[str]) -> Attention:
+    """Return the largest of the tasks' hard gates, 0 without any."""
+    adapter = module.adapter
+    with torch.no_grad():
+        used = Attention(torch.zeros_like(adapter.down.bias), torch.zeros_like(adapter.up.bias))
+        for task in tasks:
+            used = Attention(*map(torch.maximum, used, module.of(task).hard()))
+    return used
+
+
+def compensation(e: torch.Tensor, s: float, s_max: float) -> torch.Tensor:
+    """Return the factor of the gradient of ``e`` that undoes what s does to it, of its shape."""
+    steep = torch.cosh((s * e).clamp(-MOST_EXPONENT, MOST_EXPONENT)) + 1
+    return s_max / s * steep / (torch.cosh(e) + 1)
