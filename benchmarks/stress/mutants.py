@@ -524,7 +524,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (BUFFERS,),
         (
             ("generator.integers(number + 1)", "generator.integers(number // 2 + 1)"),
-            ("vectors + total) @ mean", "vectors) @ mean"),
+            ("squares + 2 * along + sum_square)", "squares + along + sum_square)"),
             ("np.minimum(share, (sizes - quotas)[open_sets])", "(sizes - quotas)[open_sets]"),
         ),
     ),

@@ -41,6 +41,8 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "topk.layers": (2,),  # as many as the tiny encoder has
     "training.min_steps": (20,),
 }
+BESIDES: Mapping[str, Mapping[str, Any]] = {"balance": {"budget": 6}}
+"""What else is set while a field is tried: a buffer that is larger than a task chooses nothing."""
 SAME_ON_CPU = ("training.engine", "shared_adapter.part")
 """An engine changes speed, and another part is refused: that is `finetune`."""
 Kind = type[Learner] | type[SharedHeadConfig] | None
@@ -90,18 +92,17 @@ class Trials:
             full = f"{name}.{field.name}"
             if rule.idle or full in SAME_ON_CPU:
                 continue
-            before = self._with(kind, needed(rule))
+            others = needed(rule) | BESIDES.get(field.name, {})
+            before = self._with(kind, others)
             values = list(TRIED.get(full) or changes(field.default, rule))
-            matter = (
-                v for v in values if self._with(kind, needed(rule) | {field.name: v}) != before
-            )
+            matter = (v for v in values if self._with(kind, others | {field.name: v}) != before)
             found = next(matter, None)
             print(f"{full}: {field.default} -> {found}", flush=True)
             if found is None:
                 yield f"{full}: none of {values} changes anything"
             for value in ends(field.default, rule):
                 try:
-                    self._with(kind, needed(rule) | {field.name: value})
+                    self._with(kind, others | {field.name: value})
                 except (UserError, TrainingDivergedError) as error:
                     print(f"{full}={value}: {error}", flush=True)
                 except Exception as error:  # noqa: BLE001 - that is what is looked for

@@ -1,8 +1,8 @@
 """Experience replay with asymmetric cross-entropy, ER-ACE (Caccia et al. 2022, arXiv 2104.05025).
 
-L = L_ce(X_bf, C_old + C_curr) + L_ce(X_in, C_curr), section 4: the softmax over a new row's logits
-has the classes of the incoming batch alone, so that new rows push no other class away; that over a
-stored row's logits has all classes seen so far of its head. Each is a mean over its rows.
+L = L_ce(X_bf, C_old + C_curr) + L_ce(X_in, C_curr): the softmax over a new row's logits has the
+classes of the incoming batch alone, so that new rows push no other class away; that over a stored
+row's logits has all classes seen so far of its head. Each is a mean over its rows.
 
 Where all tasks share a head, this is the published method. Where each has its own, no new row ever
 pushes an old task's classes away, and what is left is that a batch does not push those classes of

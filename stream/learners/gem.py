@@ -1,4 +1,4 @@
-"""Gradient episodic memory, GEM (Lopez-Paz & Ranzato 2017, arXiv 1706.08840, equations 8 to 12).
+"""Gradient episodic memory, GEM (Lopez-Paz & Ranzato 2017, arXiv 1706.08840, equations 11 and 12).
 
 With g the gradient of the new batch and g_k that of the stored examples of each earlier task k, the
 step is along the vector z nearest to g with z.g_k >= 0 for all k. It is found in the dual: with G

@@ -56,7 +56,7 @@ def weights_of(products: np.ndarray, margin: float) -> np.ndarray:
     """Return v >= ``margin`` [k] that minimizes |g + sum_k v_k g_k|^2.
 
     That is the dual of the nearest vector z to g with z.g_k >= 0 for all k, and z the sum, where
-    ``margin`` is 0 (Lopez-Paz & Ranzato 2017, arXiv 1706.08840, equations 9 to 12).
+    ``margin`` is 0 (Lopez-Paz & Ranzato 2017, arXiv 1706.08840, equations 11 and 12).
 
     Args:
         products: inner products of the g_k, and behind them g, float64 [k + 1, k + 1].

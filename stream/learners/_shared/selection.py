@@ -43,14 +43,18 @@ def herded(features: np.ndarray, count: int) -> np.ndarray:
         count: how many are wanted, at most N.
     """
     vectors = _unit(features)
-    mean = _unit(vectors.mean(0))
-    total, chosen = np.zeros_like(mean), np.zeros(len(vectors), bool)
-    order = np.empty(count, np.int64)
+    squares, toward = np.square(vectors).sum(1), vectors @ _unit(vectors.mean(0))
+    chosen, order = np.zeros(len(vectors), bool), np.empty(count, np.int64)
+    # Of the sum of the chosen rows: its product with each row, with the mean, and with itself.
+    along, sum_toward, sum_square = np.zeros(len(vectors)), 0.0, 0.0
     for place in range(count):
-        cosines = _unit(vectors + total) @ mean  # vectors of length 1: the nearest has the largest
-        order[place] = np.where(chosen, -np.inf, cosines).argmax()
-        chosen[order[place]] = True
-        total += vectors[order[place]]
+        lengths = np.sqrt((squares + 2 * along + sum_square).clip(min=np.finfo(float).tiny))
+        cosines = (toward + sum_toward) / lengths  # the nearest of length 1 has the largest
+        best = int(np.where(chosen, -np.inf, cosines).argmax())
+        chosen[best], order[place] = True, best
+        sum_toward += toward[best]
+        sum_square += squares[best] + 2 * along[best]
+        along += vectors @ vectors[best]
     return order
 
 

@@ -16,7 +16,7 @@ class TextFeatures(Fresh):
     """x -> relu(x P), where P is wanted, scaled to length 1, where that is.
 
     P [D, M] has standard normal entries, which nothing trains (RanPAC, McDonnell et al. 2023, arXiv
-    2307.02251, equation 6).
+    2307.02251).
 
     Args:
         width: D.
