@@ -36,6 +36,7 @@ ROWS = ("data.train=24", "data.validation=1", "data.test=6", "backbone.max_lengt
 SHORT = {"epochs": 2, "min_steps": 0, "batch_size": 8}
 CPU = torch.device("cpu")
 TRIED: Mapping[str, tuple[Any, ...]] = {
+    "l2p.pool": (20,),  # not fewer than a text takes
     "pals.size": (102,),  # a multiple of the attention heads
     "pals.attention_heads": (2,),
     "topk.layers": (2,),  # as many as the tiny encoder has
