@@ -23,7 +23,7 @@ ORDERS = {
     "cl4": ("published_1", "published_2", "published_3"),
     "long15": ("published_4", "published_5", "published_6"),
     "clinc150": ("published_1",),
-    "clinc150_15x10": ("published_1",),
+    "clinc150_15x10": ("given",),
     "houlsby26": ("given",),
 }
 
