@@ -22,7 +22,6 @@ METRICS_OF = {  # by the kind of label: the valid metrics of a task
     "span": ("answer_f1", "exact_match"),
 }
 NUM_FIELDS = {"single": 1, "pair": 2, "span": 2}  # of each kind but multi, which has more
-MOST_NAMED = max(NUM_FIELDS.values())
 MOST_SEGMENTS = 2  # tokenizers mark no third text
 FIELD = re.compile(r"\{([^{}]*)\}")  # in a segment: where a field stands
 METRICS = tuple(metric for metrics in METRICS_OF.values() for metric in metrics)
@@ -275,13 +274,15 @@ class TaskSpec(Settings):
 
     def _check_fields(self) -> None:
         """Raise UserError unless every source has the task's fields, and segments name them."""
-        names = self.field_names
-        expected = NUM_FIELDS.get(self.kind, max(len(names), MOST_NAMED + 1))
+        names, number = self.field_names, self.num_fields
+        require(
+            self.kind != "multi" or number > MOST_SEGMENTS,
+            f"task {self.title!r}: a multi task has 3 text columns or more, got {names}",
+        )
         for what in (self.fields, self.files.text, self.original.text, self.hub.text):
             require(
-                len(what) in (0, expected),
-                f"task {self.title!r}: a {self.kind} task has "
-                f"{count(expected, 'text column')}{' or more' if self.kind == 'multi' else ''}, "
+                len(what) in (0, number),
+                f"task {self.title!r}: a {self.kind} task has {count(number, 'text column')}, "
                 f"the same in every source, got {what}",
             )
         require(

@@ -160,6 +160,8 @@ def _facts(served: Run, task: Task) -> dict[str, Any]:
         "task": task.name,
         "title": spec.title,
         "kind": spec.kind,
+        "fields": spec.field_names,
+        "segments": spec.segments,
         "labels": spec.labels,
         "score_range": spec.score_range,
         "learner": config.learner.name,
