@@ -30,6 +30,7 @@ from stream.config.run import (
     TrainingConfig,
 )
 from stream.config.setting import Settings
+from stream.config.shared_head import SharedHeadConfig
 from stream.config.task import DialectSpec, FilesSource, GeneratedText, HubSource, TaskSpec
 from stream.formatting import count
 from stream.learners.description import LearnerDescription, described_learners
@@ -40,6 +41,7 @@ ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
 CODE = re.compile(r"``(.+?)``")
 PARTS: tuple[type[Settings], ...] = (
     *(RunConfig, TrainingConfig, EvaluationConfig, Limits, ProbeConfig, CheckpointConfig),
+    SharedHeadConfig,
     *(BackboneConfig, GeneratedData, FilesData, HubData, StreamConfig, RouterConfig),
 )
 OF_A_TASK: tuple[type[Settings], ...] = (

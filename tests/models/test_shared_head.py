@@ -83,8 +83,8 @@ def test_a_mask_hides_nothing_where_a_model_answers() -> None:
 
 
 def test_rows_that_fill_up_a_batch_have_no_class() -> None:
-    labels = torch.tensor([2, 0, IGNORED_LABEL])
-    assert occurring(labels, torch.zeros(3, 4)).tolist() == [True, False, True, False]
+    labels = torch.tensor([2, 1, IGNORED_LABEL])
+    assert occurring(labels, torch.zeros(3, 4)).tolist() == [False, True, True, False]
 
 
 def test_decay_moves_no_class_that_is_not_met() -> None:
