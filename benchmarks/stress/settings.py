@@ -42,7 +42,7 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "topk.layers": (2,),  # as many as the tiny encoder has
     "training.min_steps": (20,),
 }
-BESIDES: Mapping[str, Mapping[str, Any]] = {"balance": {"budget": 6}}
+BESIDES: Mapping[str, dict[str, Any]] = {"balance": {"budget": 6}}
 """What else is set while a field is tried: a buffer that is larger than a task chooses nothing."""
 SAME_ON_CPU = ("training.engine", "shared_adapter.part")
 """An engine changes speed, and another part is refused: that is `finetune`."""
