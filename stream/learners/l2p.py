@@ -53,16 +53,16 @@ class L2p(Learner):
 
     tags: ClassVar[Tags] = Tags(paper="Wang et al. 2022, arXiv 2112.08654", stores="head")
 
-    def __post_init__(self) -> None:
-        """Check the values. Raises UserError if a text would take more prompts than there are."""
-        super().__post_init__()
+    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
+        """Insert the pool.
+
+        Raises:
+            UserError: a text would take more prompts than there are.
+        """
         require(
             self.taken <= self.pool,
             f"learner.taken must be at most learner.pool={self.pool}, got {self.taken}",
         )
-
-    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
-        """Insert the pool."""
         self._match = Match()
         pool = PromptPool(encoder, self.pool, self.length, self.taken, self._match)
         encoder.insert_prompt(pool, queried=True)

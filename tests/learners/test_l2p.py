@@ -175,4 +175,4 @@ def test_diversified_choices_go_on_bit_for_bit(three_tasks: list[Task], tmp_path
 
 def test_a_text_cannot_take_more_than_there_are() -> None:
     with pytest.raises(UserError, match=r"learner.taken must be at most learner.pool=4, got 5"):
-        L2p(pool=4)
+        Stream(L2p(pool=4), [made_task("a")])
