@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from analysis.runs.estimate import Estimate
 from analysis.runs.memory import is_broken, memory_text
@@ -70,7 +71,18 @@ def headline_table(methods: Sequence[Method]) -> SortedTable:
             row.append(_estimate_cell(estimate, show, number))
         row.insert(6, _memory_cell(method))
         rows.append(row)
-    return SortedTable(columns, rows)
+    return SortedTable(columns, [*rows, *_floor_row(methods, len(columns))])
+
+
+def _floor_row(methods: Sequence[Method], width: int) -> list[list[TableCell]]:
+    """Return the line of the majority answer, unless it is among the methods or has no score."""
+    known = methods[0].runs[0].record.majority or [None]
+    if None in known or any(method.learner == "majority" for method in methods):
+        return []
+    average = fmean(score for score in known if score is not None)
+    score = TableCell(percent(average), average)
+    names = [TableCell("majority answer", "majority answer"), TableCell(DASH)]
+    return [[*names, score, score, *[TableCell(DASH)] * (width - 4)]]
 
 
 def _headline_values(methods: Sequence[Method]) -> list[tuple[str, str, Value, Show]]:
@@ -88,6 +100,12 @@ def _headline_values(methods: Sequence[Method]) -> list[tuple[str, str, Value, S
         ("training s", "seconds of learning, all tasks", train_s, show_seconds),
     ]
     sometimes: list[tuple[str, str, Value, Show]] = [
+        (
+            "normalized %",
+            "0: the majority answer, 100: independent",
+            against("normalized_score"),
+            percent,
+        ),
         ("gap to joint %", "joint minus the average score", against("gap_to_joint"), percent),
         ("gap to independent %", "at the end", against("gap_to_independent"), percent),
         ("intransigence %", "Chaudhry et al. 2018", against("intransigence"), percent),
@@ -137,7 +155,7 @@ def task_table(methods: Sequence[Method], record: RunRecord) -> SortedTable:
     For each method: its score right after learning, at the end, and how far it fell in between,
     means over seeds.
     """
-    majority = next((m for m in methods if m.learner == "majority" and m.is_complete), None)
+    majority = _majority(methods, record)
     names = ["#", "task", "metric", "classes", "train", "validation", "test"]
     columns = [TableColumn(name) for name in names]
     if majority is not None:
@@ -152,11 +170,18 @@ def task_table(methods: Sequence[Method], record: RunRecord) -> SortedTable:
     for task in range(len(record.order)):
         row = _task_cells(record, task)
         if majority is not None:
-            row.append(_score_cell(majority.matrix[-1, task], None))
+            floor = majority[task]
+            row.append(_score_cell(math.nan if floor is None else floor, None))
         for method in methods:
             row += _outcome_cells(method, task)
         rows.append(row)
     return SortedTable(columns, rows)
+
+
+def _majority(methods: Sequence[Method], record: RunRecord) -> Sequence[float | None] | None:
+    """Return the scores of the majority answer; older records lack them, unless a run has them."""
+    runs = (m.matrix[-1].tolist() for m in methods if m.learner == "majority" and m.is_complete)
+    return record.majority or next(runs, None)
 
 
 def _task_cells(record: RunRecord, task: int) -> list[TableCell]:

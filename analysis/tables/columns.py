@@ -82,6 +82,7 @@ REFERENCE_HEADERS = dict(
     zip(
         REFERENCE_METRICS,
         (
+            "normal-\nized %",
             "gap to\njoint %",
             "gap to\nindependent %",
             "intran-\nsigence %",

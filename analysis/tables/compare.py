@@ -1,6 +1,7 @@
 """The table that compares runs of one stream, with means and intervals over seeds."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from analysis.runs.cautions import cautions
 from analysis.runs.collect import RecordedRun
@@ -41,6 +42,7 @@ def comparison_table(runs: Sequence[RecordedRun]) -> TextTable:
         else:
             alone.append(names[label])
         sections.append(rows)
+    sections += _floor(runs, columns)
     if len(alone) < len(sections):
         notes.append(f"mean ± half of the {INTERVAL} over the seeds that are counted (n).")
         notes += [f"One seed, no interval: {', '.join(alone)}."] if alone else []
@@ -65,6 +67,18 @@ def _run_row(name: str, record: RunRecord, columns: Sequence[Column]) -> Row:
     return Row([name, str(record.seed), tasks], cells, is_loud=is_broken(record))
 
 
+def _floor(runs: Sequence[RecordedRun], columns: Sequence[Column]) -> list[list[Row]]:
+    """Return a section with the majority answer's score, unless a run has it as its learner."""
+    record = runs[0].record
+    known = [score for score in record.majority or () if score is not None]
+    if len(known) < len(record.order) or any(run.record.learner == "majority" for run in runs):
+        return []
+    average = fmean(known)
+    values = {"average_score": average, "learning_score": average, "normalized_score": 0.0}
+    cells = [column.show(values.get(column.name)) for column in columns]
+    return [[Row(["majority answer", DASH, ""], _with_memory(columns, cells, ""), is_floor=True)]]
+
+
 def _mean_row(runs: Sequence[RecordedRun], columns: Sequence[Column]) -> Row:
     values = []
     for column in columns:
@@ -86,7 +100,8 @@ def _with_memory(columns: Sequence[Column], cells: Sequence[str], memory: str) -
 
 def without_equal_columns(table: TextTable) -> TextTable:
     """The table without the columns that are equal in all runs; their values go above it."""
-    runs = [row.cells for section in table.sections for row in section if not row.is_mean]
+    rows = [row for section in table.sections for row in section]
+    runs = [row.cells for row in rows if not (row.is_mean or row.is_floor)]
     if len(runs) < 2:
         return table
     equal = {

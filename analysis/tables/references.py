@@ -5,6 +5,7 @@ its end, float64 [T].
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -17,12 +18,14 @@ from stream.metrics import (
     gap_to_reference,
     intransigence,
     intransigence_joint_final,
+    normalized_score,
 )
 from stream.record.run_record import RunRecord
 
 Key = tuple[str, int]  # backbone and seed
 
 REFERENCE_METRICS = (
+    "normalized_score",
     "gap_to_joint",
     "gap_to_independent",
     "intransigence",
@@ -76,7 +79,9 @@ class References:
         """
         joint = self.joint_prefix or self.joint_final
         alone, final = self.independent, self.joint_final
+        floor = record.majority or [None] * len(record.order)
         return {
+            "normalized_score": _against(record, alone, partial(_normalized, floor)),
             "gap_to_joint": _against(record, joint, gap_to_reference),
             "gap_to_independent": _against(record, alone, gap_to_reference),
             "intransigence": _against(record, self.joint_prefix, intransigence, whole=True),
@@ -87,6 +92,13 @@ class References:
     def reader(self, name: str) -> Value:
         """Return how to read one of `REFERENCE_METRICS` of a run."""
         return lambda record: self.values(record)[name]
+
+
+def _normalized(
+    floor: Sequence[float | None], matrix: np.ndarray, ceiling: np.ndarray
+) -> float | None:
+    """Return `normalized_score`, with None where a task has no floor."""
+    return normalized_score(matrix, np.array(floor, dtype=np.float64), ceiling)
 
 
 def _against(

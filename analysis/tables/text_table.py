@@ -37,11 +37,15 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Row:
-    """One line: the names of what it is about, then values; a mean is bold, a loud one red."""
+    """One line: the names of what it is about, then values; a mean is bold, a loud one red.
+
+    A floor is what no run has to be compared with in every column.
+    """
 
     names: Sequence[str]
     values: Sequence[str]
     is_mean: bool = False
+    is_floor: bool = False
     is_loud: bool = False
 
     @property

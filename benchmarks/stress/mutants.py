@@ -253,7 +253,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ),
         ),
     ),
-    "stream/learners/majority.py": (
+    "stream/data/majority.py": (
         (
             REFERENCES,
             *contract("majority"),

@@ -202,12 +202,17 @@ def _about_task(task: choices.Choice[TaskSpec]) -> Iterator[tuple[str, str]]:
         "labels",
         f"{listing.labels_text(spec)}{': ' if spec.labels else ''}" + ", ".join(spec.labels or ()),
     )
-    yield "metric", f"{spec.metric}: {OF_TASKS[spec.metric].meaning}"
+    yield "metric", "; ".join(map(_metric_text, spec.all_metrics))
     yield "in files", _columns(spec.files, f"{spec.files.folder}/")
     yield "as published", _columns(spec.original, "") if spec.original.text else ""
     yield "on the hub", _columns(spec.hub, f"{spec.hub.id} {spec.hub.config or ''}".rstrip())
     yield "version", str(spec.version)
     yield "file", _near(task.file)
+
+
+def _metric_text(name: str) -> str:
+    """Return a task's metric and what it means; of a function of the user's own, where it is."""
+    return f"{name}: {OF_TASKS[name].meaning}" if name in OF_TASKS else f"the function {name}"
 
 
 def _columns(source: SourceColumns, where: str) -> str:

@@ -76,7 +76,7 @@ NO_STEPS = "with learner={learner}, which makes no training steps"
 TABLE = (
     Effect(("training.*", "probe.*", "checkpoint.every", "count_flops"), _steps, NO_STEPS),
     Effect(
-        ("backbone.pooling", "backbone.precision"),
+        ("backbone.pooling", "backbone.precision", "evaluation.linear_probe"),
         _steps,
         "with learner={learner}, which does not run the encoder",
     ),

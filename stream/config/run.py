@@ -82,6 +82,8 @@ class EvaluationConfig(Settings):
             everything that serves the task is unchanged; ``verify`` does so too, but measures the
             whole last row.
         baseline: also score the untrained learner on every task.
+        linear_probe: train a new head on the encoder for each task, right after the task and at the
+            end, to tell what the encoder lost from what its old head no longer fits.
         unseen: after every task, also score the tasks that are not learned yet (forward transfer).
         batch_tokens: the largest number of padded tokens per batch; it is fixed, so that the
             shapes of a task's batches never change. Null is 2048 on a CPU and 65536 on a GPU.
@@ -93,6 +95,7 @@ class EvaluationConfig(Settings):
     reuse: str = setting("off", ("off", "verify", "on"))
     baseline: bool = True
     unseen: bool = False
+    linear_probe: bool = False
     batch_tokens: int | None = setting(None, at_least(512))
 
 

@@ -1,5 +1,6 @@
 """Settings: the YAML of a task, with its kind, labels and metric, and where its rows come from."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +15,12 @@ SPLITS = ("train", "validation", "test")
 PARQUET_SPLITS = {split: f"{split}.parquet" for split in SPLITS}
 DROPPABLE = ("ragged", "unknown_label", "duplicate")
 METRICS_OF = {  # by the kind of label: the valid metrics of a task
-    "class": ("accuracy", "f1", "matthews_correlation"),
-    "score": ("spearman",),
+    "class": ("accuracy", "f1", "macro_f1", "matthews_correlation"),
+    "score": ("spearman", "pearson"),
     "span": ("answer_f1", "exact_match"),
 }
 METRICS = tuple(metric for metrics in METRICS_OF.values() for metric in metrics)
+IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @dataclass
@@ -193,7 +195,9 @@ class TaskSpec(Settings):
         labels: the names of the classes, in the order of the outputs; null for regression and for
             span tasks.
         score_range: the lowest and highest score of a regression task; null for other tasks.
-        metric: the task's own metric, one of `METRICS_OF` its kind of label.
+        metric: the task's own metric: one of `METRICS_OF` its kind of label, or the import path of
+            a function of one's own, ``module:name`` (`stream.evaluation.task_metrics`).
+        more_metrics: metrics that are recorded beside it.
         version: raised when a change makes scores incomparable.
         source: where the data come from, for people.
         files: the task for ``data=files``.
@@ -209,7 +213,8 @@ class TaskSpec(Settings):
     kind: str = setting(MISSING, ("single", "pair", "span"))
     labels: list[str] | None = None
     score_range: list[float] | None = None
-    metric: str = setting(MISSING, METRICS)
+    metric: str = MISSING
+    more_metrics: list[str] = field(default_factory=list)
     version: int = setting(1, at_least(0))
     source: str = MISSING
     files: FilesSource = field(default_factory=FilesSource)
@@ -221,17 +226,7 @@ class TaskSpec(Settings):
         """Check the values. Raises UserError if the specification contradicts itself."""
         super().__post_init__()
         self._check_labels()
-        metrics = METRICS_OF[self.target]
-        require(
-            self.metric in metrics,
-            f"task {self.title!r}: metric {self.metric} is not for labels of kind {self.target!r}. "
-            f"Valid: {', '.join(metrics)}",
-        )
-        require(
-            self.metric != "f1" or len(self.labels or ()) == 2,
-            f"task {self.title!r}: f1 needs exactly two labels (it is the F1 of the second), "
-            f"got {self.labels}",
-        )
+        self._check_metrics()
         expected = 1 if self.kind == "single" else 2
         for columns in (self.files, self.original, self.hub):
             require(
@@ -244,6 +239,23 @@ class TaskSpec(Settings):
                 f"task {self.title!r}: a span task needs start, the column of the answers' first "
                 "characters; other tasks must not have it",
             )
+
+    def _check_metrics(self) -> None:
+        """Raise UserError unless the metrics fit the kind of label; nothing is imported."""
+        valid = METRICS_OF[self.target]
+        for metric in self.all_metrics:
+            require(
+                metric in valid or is_import_path(metric),
+                f"task {self.title!r}: metric {metric} is not for labels of kind {self.target!r}. "
+                f"Valid: {', '.join(valid)}, or the import path of a function (module:name)",
+            )
+        require(
+            "f1" not in self.all_metrics or len(self.labels or ()) == 2,
+            f"task {self.title!r}: f1 needs exactly two labels (it is the F1 of the second), "
+            f"got {self.labels}",
+        )
+        distinct = len(set(self.all_metrics)) == len(self.all_metrics)
+        require(distinct, f"task {self.title!r} names a metric twice: {self.all_metrics}")
 
     def _check_labels(self) -> None:
         """Raise UserError unless labels or score range are valid and fit the kind of the task."""
@@ -262,6 +274,11 @@ class TaskSpec(Settings):
         if self.score_range is not None:
             low, high = self.score_range
             require(low < high, f"task {self.title!r}: score_range must rise, got {low}, {high}")
+
+    @property
+    def all_metrics(self) -> list[str]:
+        """The task's own metric, then those that are recorded beside it."""
+        return [self.metric, *self.more_metrics]
 
     @property
     def needs_root(self) -> bool:
@@ -287,3 +304,8 @@ class TaskSpec(Settings):
     def num_outputs(self) -> int:
         """The width K of the head: the number of classes, 1 for a score, 2 for a span."""
         return {"class": len(self.labels or ()), "score": 1, "span": 2}[self.target]
+
+
+def is_import_path(metric: str) -> bool:
+    """Return whether a metric is named by the import path of a function."""
+    return IMPORT_PATH.fullmatch(metric) is not None

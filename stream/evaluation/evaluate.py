@@ -6,17 +6,17 @@ N examples of a split, K outputs (of a span task 2 a token, as many as its longe
 import base64
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 import numpy as np
 import torch
 
-from stream.data.batches import evaluation_batches
+from stream.data.batches import Batch, evaluation_batches
 from stream.data.spans.answers import Answers
 from stream.data.task import Task
 from stream.errors import TrainingDivergedError
-from stream.evaluation.task_metrics import score
+from stream.evaluation.task_metrics import more_scores, score
 from stream.learners.base import Learner
 from stream.models.heads import joined
 from stream.record.matrix import Cell
@@ -36,6 +36,21 @@ def logits_of(
     ``batch_tokens`` None takes that of the device. Several tasks share one pass; only a learner
     that ``serves_together`` can take them.
     """
+    return outputs_of(learner, tasks, split, batch_tokens, device, learner.predict)
+
+
+def outputs_of(
+    learner: Learner,
+    tasks: Sequence[Task],
+    split: str,
+    batch_tokens: int | None,
+    device: torch.device,
+    compute: Callable[[Batch], list[torch.Tensor]],
+) -> list[np.ndarray]:
+    """Return what ``compute`` gives for each task's split, float32 [N, ...]; as `logits_of`.
+
+    ``compute`` maps a batch to a tensor a part, with a row an example; the tasks are being served.
+    """
     chosen = [(task, task.split(split)) for task in tasks]
     rows: list[list[np.ndarray]] = [[] for _ in tasks]
     parts: list[list[torch.Tensor]] = [[] for _ in tasks]
@@ -49,7 +64,7 @@ def logits_of(
             stack.enter_context(learner.model.computing())
             tokens = BATCH_TOKENS[device.type] if batch_tokens is None else batch_tokens
             for owned, batch in evaluation_batches(chosen, learner.pad_id, tokens):
-                predicted = learner.predict(batch.to(device))
+                predicted = compute(batch.to(device))
                 for (owner, indices), logits in zip(owned, predicted, strict=True):
                     rows[owner].append(indices)
                     parts[owner].append(logits.float())
@@ -95,7 +110,8 @@ def evaluate(
     value, undefined = score(task.spec.metric, logits, targets)
     seconds = time.perf_counter() - started
     correct = correctness(task, logits, targets)
-    return Cell(value, digest(logits), "measured", seconds, undefined, correct)
+    more = more_scores(task.spec, logits, targets)
+    return Cell(value, digest(logits), "measured", seconds, undefined, correct, more)
 
 
 def require_finite(task: Task, logits: np.ndarray) -> None:

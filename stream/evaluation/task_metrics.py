@@ -1,15 +1,24 @@
-"""A task's own metric, from predictions to one score in [-1, 1].
+"""A task's own metrics, from predictions to scores in [-1, 1].
 
-scipy.stats and scikit-learn are imported when a score is taken: it takes most of a second.
+A metric takes the logits of a split, float32 [N, K], and its targets: class indices [N], scores [N]
+for regression (K = 1), or the answers of spans. scipy.stats and scikit-learn are imported when a
+score is taken: it takes most of a second.
 """
 
+import math
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stream.config.task import METRICS
+from stream.config.task import METRICS, TaskSpec, is_import_path
 from stream.data.spans.answers import Answers
-from stream.errors import choose
+from stream.errors import UserError, choose, first_line, require
+
+Metric = Callable[[np.ndarray, Any], float]
+"""Logits and targets to a score; NaN where the formula divides zero by zero."""
 
 
 class Score(NamedTuple):
@@ -23,38 +32,138 @@ def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers) -> Sco
     """Score the logits of one task.
 
     Args:
-        metric: ``accuracy``, ``f1`` (of class 1, as GLUE), ``matthews_correlation`` or
-            ``spearman``; of spans ``answer_f1`` or ``exact_match``, the mean over rows.
-        logits: float32 [N, K]; the predicted class is the arg max, K = 1 for regression.
-        targets: class indices [N], scores [N] for regression, or the answers of spans.
+        metric: one of `stream.config.task.METRICS`, or the import path of a function of logits and
+            targets, such as ``my_package.my_module:my_metric``.
+        logits: float32 [N, K].
+        targets: class indices [N], scores [N], or the answers of spans.
 
     Returns:
         The score. Constant predictions or targets make a correlation undefined: it is 0 then,
         and flagged (scipy gives NaN, scikit-learn an unflagged 0). The same for an F1 without
-        any positive.
+        any positive, and for a NaN of a function of one's own.
+
+    Raises:
+        UserError: a function that is not there, or whose result is no number in [-1, 1].
     """
-    choose("metric", metric, METRICS)
-    if isinstance(targets, Answers):
-        return Score(float(targets.judged(logits, metric).mean()))
-    predicted = logits[:, 0] if metric == "spearman" else logits.argmax(axis=1)
-    if _is_undefined(metric, predicted, targets):
-        return Score(0.0, undefined=True)
-    if metric == "spearman":
-        from scipy import stats
-
-        result: Any = stats.spearmanr(predicted, targets)
-        return Score(float(result.statistic))
-    from sklearn import metrics as sklearn_metrics
-
-    if metric == "accuracy":
-        return Score(float(sklearn_metrics.accuracy_score(targets, predicted)))
-    if metric == "f1":
-        return Score(float(sklearn_metrics.f1_score(targets, predicted, pos_label=1)))
-    return Score(float(sklearn_metrics.matthews_corrcoef(targets, predicted)))
+    if not is_import_path(metric):
+        choose("metric", metric, METRICS)
+        value = _METRICS[metric](logits, targets)
+        return Score(0.0, undefined=True) if math.isnan(value) else Score(value)
+    value = _number(metric, _imported(metric)(logits, targets))
+    return Score(0.0, undefined=True) if math.isnan(value) else Score(value)
 
 
-def _is_undefined(metric: str, predicted: np.ndarray, targets: np.ndarray) -> bool:
-    """Whether the metric's formula divides zero by zero."""
-    if metric in ("spearman", "matthews_correlation"):
-        return bool(np.ptp(predicted) == 0 or np.ptp(targets) == 0)
-    return metric == "f1" and not ((predicted == 1).any() or (targets == 1).any())
+def more_scores(spec: TaskSpec, logits: np.ndarray, targets: Any) -> dict[str, float | None] | None:
+    """Return the scores by ``spec.more_metrics``; None where one is undefined, or there is none."""
+    found = {name: score(name, logits, targets) for name in spec.more_metrics}
+    return {name: None if s.undefined else s.value for name, s in found.items()} or None
+
+
+def check_metrics(spec: TaskSpec) -> None:
+    """Raise UserError unless the functions that a task names as its metrics can be imported."""
+    for name in filter(is_import_path, spec.all_metrics):
+        _imported(name)
+
+
+def _classes(logits: np.ndarray) -> np.ndarray:
+    """Return the predicted classes, int64 [N]."""
+    return logits.argmax(axis=1)
+
+
+def _accuracy(logits: np.ndarray, targets: np.ndarray) -> float:
+    from sklearn import metrics
+
+    return float(metrics.accuracy_score(targets, _classes(logits)))
+
+
+def _f1(logits: np.ndarray, targets: np.ndarray) -> float:
+    """Of class 1, as GLUE."""
+    from sklearn import metrics
+
+    predicted = _classes(logits)
+    if not ((predicted == 1).any() or (targets == 1).any()):
+        return math.nan
+    return float(metrics.f1_score(targets, predicted, pos_label=1))
+
+
+def _macro_f1(logits: np.ndarray, targets: np.ndarray) -> float:
+    """The mean F1 of the classes that occur among targets or predictions."""
+    from sklearn import metrics
+
+    taken: Any = metrics.f1_score  # its stub knows no number for zero_division
+    return float(taken(targets, _classes(logits), average="macro", zero_division=0.0))
+
+
+def _matthews(logits: np.ndarray, targets: np.ndarray) -> float:
+    from sklearn import metrics
+
+    predicted = _classes(logits)
+    if _is_constant(predicted, targets):
+        return math.nan
+    return float(metrics.matthews_corrcoef(targets, predicted))
+
+
+def _correlation(name: str, logits: np.ndarray, targets: np.ndarray) -> float:
+    """Return ``spearmanr`` or ``pearsonr`` of scipy.stats, in float64."""
+    from scipy import stats
+
+    predicted = logits[:, 0]
+    if _is_constant(predicted, targets):
+        return math.nan
+    correlated: Any = getattr(stats, name)(predicted.astype(np.float64), targets.astype(np.float64))
+    return float(correlated.statistic)
+
+
+def _is_constant(predicted: np.ndarray, targets: np.ndarray) -> bool:
+    """Whether a correlation would divide zero by zero."""
+    return bool(np.ptp(predicted) == 0 or np.ptp(targets) == 0)
+
+
+def _judged(name: str, logits: np.ndarray, targets: Answers) -> float:
+    """Return the mean over rows of a metric of texts."""
+    return float(targets.judged(logits, name).mean())
+
+
+_METRICS: Mapping[str, Metric] = {
+    "accuracy": _accuracy,
+    "f1": _f1,
+    "macro_f1": _macro_f1,
+    "matthews_correlation": _matthews,
+    "spearman": partial(_correlation, "spearmanr"),
+    "pearson": partial(_correlation, "pearsonr"),
+    "answer_f1": partial(_judged, "answer_f1"),
+    "exact_match": partial(_judged, "exact_match"),
+}
+assert tuple(_METRICS) == METRICS
+
+
+@cache
+def _imported(path: str) -> Metric:
+    """Return the function at ``module:name``.
+
+    Raises:
+        UserError: it is not there, or no function.
+    """
+    module, _, name = path.partition(":")
+    try:
+        found = getattr(import_module(module), name)
+    except Exception as error:  # whatever the user's module raises while it is imported
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"metric {path!r} cannot be imported: {reason}") from error
+    require(callable(found), f"metric {path!r} is a {type(found).__name__}, no function")
+    return found
+
+
+def _number(metric: str, value: object) -> float:
+    """Return the result of a function of the user's own as a float.
+
+    Raises:
+        UserError: it is no number in [-1, 1] and not NaN.
+    """
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    number = float(value) if is_number else math.inf  # pyright: ignore[reportArgumentType]
+    require(
+        math.isnan(number) or -1 <= number <= 1,
+        f"metric {metric!r} gave {value!r}; it must be a number from -1 to 1, or NaN",
+    )
+    return number

@@ -1,8 +1,7 @@
 """The floor: the most frequent class, or the mean score, of a task's training rows.
 
 The majority-class line of Houlsby et al. 2019 (arXiv 1902.00751), figure 6. The logits are the
-logarithms of the class frequencies, with one row added to each class (Laplace) so that a class
-without rows stays finite; the order of the classes is that of their counts.
+logarithms of the class frequencies, so the order of the classes is that of their counts.
 """
 
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 
 from stream.data.batches import Batch
+from stream.data.majority import majority_logits
 from stream.data.task import Task
 from stream.learners._shared.fitted import Fitted
 from stream.learners.base import Tags, Tensors
@@ -27,13 +27,7 @@ class Majority(Fitted):
 
     def fitted(self, task: Task) -> Tensors:
         """Return the logits [K] of every text."""
-        labels = task.split("train").labels
-        if task.is_regression:
-            values = labels.mean(dtype=np.float64, keepdims=True)
-        else:
-            counts = np.bincount(labels, minlength=task.num_outputs) + 1
-            values = np.log(counts / counts.sum())
-        return {"logits": torch.from_numpy(values.astype(np.float32))}
+        return {"logits": torch.from_numpy(majority_logits(task).astype(np.float32))}
 
     def logits(self, state: Tensors, task: Task, batch: Batch) -> torch.Tensor:
         """Return the same logits for each text."""

@@ -7,7 +7,7 @@ Scores of tasks with different metrics are averaged without conversion, so the m
 "score", not "accuracy". docs/metrics.md lists all metrics.
 """
 
-from stream.metrics.catalogue import BETA, METRICS, WINDOW, summarize
+from stream.metrics.catalogue import BETA, METRICS, WINDOW, Evidence, summarize
 from stream.metrics.cells import Direction, NotEvaluatedError, rows_done
 from stream.metrics.cost import (
     Flops,
@@ -27,9 +27,11 @@ from stream.metrics.references import (
     gap_to_reference,
     intransigence,
     intransigence_joint_final,
+    normalized_score,
     ratio_to_reference,
     transfer_from_independent,
 )
+from stream.metrics.representation import head_misalignment, representation_forgetting
 from stream.metrics.retention import forgetting, forgetting_by_task, forgetting_first
 from stream.metrics.scores import (
     average_incremental_score,
@@ -64,6 +66,7 @@ __all__ = [
     "METRICS",
     "WINDOW",
     "Direction",
+    "Evidence",
     "Flops",
     "NotEvaluatedError",
     "ProbePoint",
@@ -84,6 +87,7 @@ __all__ = [
     "forward_transfer_diaz",
     "forward_transfer_independent",
     "gap_to_reference",
+    "head_misalignment",
     "intransigence",
     "intransigence_joint_final",
     "learning_curve_area",
@@ -93,10 +97,12 @@ __all__ = [
     "mean_negative_flips",
     "minimum_score",
     "model_size_efficiency",
+    "normalized_score",
     "positive_backward_transfer",
     "probe_points",
     "ratio_to_reference",
     "remembering",
+    "representation_forgetting",
     "retained_score",
     "rows_done",
     "samples_storage_efficiency",

@@ -1,7 +1,7 @@
 """The catalogue of all metrics of one run: the keys of ``metrics`` in results.json."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from stream.metrics.cost import (
     samples_storage_efficiency,
 )
 from stream.metrics.flips import Correct, mean_negative_flips
+from stream.metrics.representation import head_misalignment, representation_forgetting
 from stream.metrics.retention import forgetting, forgetting_first
 from stream.metrics.scores import (
     average_incremental_score,
@@ -63,14 +64,30 @@ METRICS: Mapping[str, Callable[[np.ndarray], float | None]] = {
 }
 
 
-def summarize(
-    matrix: np.ndarray,
-    baseline: Sequence[float] | np.ndarray | None = None,
-    probe: Sequence[ProbePoint] | None = None,
-    correct: Correct | None = None,
-    flops: Flops | None = None,
-    storage: Storage | None = None,
-) -> dict[str, float | None]:
+class Evidence(NamedTuple):
+    """What a run measured beside the matrix; None where it did not.
+
+    Attributes:
+        baseline: b, the scores of the untrained learner, [T].
+        probe: evaluations within tasks, in order of time.
+        correct: the correctness of each example, T x T of bool [examples] or None.
+        flops: the floating-point operations of each task.
+        storage: the bytes that are stored after each task.
+        linear_probes: the scores of heads trained anew [T], right after each task and at the end.
+    """
+
+    baseline: Sequence[float] | np.ndarray | None = None
+    probe: Sequence[ProbePoint] | None = None
+    correct: Correct | None = None
+    flops: Flops | None = None
+    storage: Storage | None = None
+    linear_probes: tuple[Sequence[float | None], Sequence[float | None]] | None = None
+
+
+NOTHING = Evidence()
+
+
+def summarize(matrix: np.ndarray, evidence: Evidence = NOTHING) -> dict[str, float | None]:
     """Return every metric that one run can have, by name.
 
     A higher score is taken as better. A metric is None if its definition has no value (too few
@@ -80,15 +97,12 @@ def summarize(
 
     Args:
         matrix: R, float64 [T, T], NaN where not evaluated.
-        baseline: b, the scores of the untrained learner, [T].
-        probe: evaluations within tasks, in order of time.
-        correct: the correctness of each example, T x T of bool [examples] or None.
-        flops: the floating-point operations of each task.
-        storage: the bytes that are stored after each task.
+        evidence: what else was measured.
 
     Raises:
         ValueError: arguments do not fit each other, or are impossible (sizes below 0).
     """
+    baseline, probe, correct, flops, storage, linear_probes = evidence
     k = rows_done(matrix)
     values = {name: _value(function, matrix) for name, function in METRICS.items()}
     values["fwt"] = _value(forward_transfer, matrix, baseline)
@@ -100,6 +114,9 @@ def summarize(
     values["nfr"], values["nfi"] = _value(mean_negative_flips, correct, k) or (None, None)
     steps = _value(mean_negative_flips, correct, k, "previous") or (None, None)
     values["nfr_step"], values["nfi_step"] = steps
+    learned, final = linear_probes or (None, None)
+    values["representation_forgetting"] = _value(representation_forgetting, learned, final)
+    values["head_misalignment"] = _value(head_misalignment, matrix, final)
     values["ms"] = None if storage is None else model_size_efficiency(storage.model)
     values["sss"] = (
         None if storage is None else samples_storage_efficiency(storage.buffer, storage.data)

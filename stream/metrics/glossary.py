@@ -29,6 +29,7 @@ MER = "Riemer et al. 2019, arXiv 1810.11910"
 DIAZ = "Díaz-Rodríguez et al. 2018, arXiv 1810.13166"
 RWALK = "Chaudhry et al. 2018, arXiv 1801.10112"
 LANGE = "De Lange et al. 2023, arXiv 2205.13452"
+DAVARI = "Davari et al. 2022, arXiv 2203.13381"
 FLIPS = "#(right then, wrong now)"
 
 OF_TASKS: Mapping[str, Explained] = {
@@ -41,6 +42,11 @@ OF_TASKS: Mapping[str, Explained] = {
         "GLUE, Wang et al. 2019, arXiv 1804.07461",
         "class 1 is neither right nor predicted: 0 then, and noted",
     ),
+    "macro_f1": Explained(
+        "mean F1 of the classes that occur",
+        "(1/K) Σ_c 2 P_c R_c / (P_c + R_c)",
+        "SuperGLUE (CB), Wang et al. 2019, arXiv 1905.00537; scikit-learn",
+    ),
     "matthews_correlation": Explained(
         "correlation of classes predicted and right",
         "covariance / product of deviations",
@@ -51,6 +57,12 @@ OF_TASKS: Mapping[str, Explained] = {
         "correlation of ranks predicted and right",
         "Pearson's correlation of the ranks",
         "Spearman 1904; GLUE, Wang et al. 2019, arXiv 1804.07461",
+        "all predictions or all scores are equal: 0 then, and noted",
+    ),
+    "pearson": Explained(
+        "linear correlation of scores predicted and right",
+        "covariance / product of deviations",
+        "GLUE (STS-B), Wang et al. 2019, arXiv 1804.07461",
         "all predictions or all scores are equal: 0 then, and noted",
     ),
     "answer_f1": Explained(
@@ -180,6 +192,18 @@ OF_RUNS: Mapping[str, Explained] = {
         f"{FLIPS} / #(wrong now), mean over earlier tasks and steps",
         "Xie et al. 2021",
         "as nfi",
+    ),
+    "representation_forgetting": Explained(
+        "what the encoder itself lost, by linear probes P",
+        "(1/(k-1)) Σ_{j<k} (P[j,j] - P[k,j])",
+        DAVARI,
+        "k < 2; no evaluation.linear_probe",
+    ),
+    "head_misalignment": Explained(
+        "what heads trained anew at the end would win",
+        "(1/k) Σ_{j≤k} (P[k,j] - R[k,j])",
+        DAVARI,
+        "no evaluation.linear_probe",
     ),
     "ms": Explained(
         "model size efficiency",

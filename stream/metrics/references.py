@@ -126,6 +126,37 @@ def forgetting_rate(
     return float((gained[counted] / room[counted]).mean()) - 1, int(counted.sum())
 
 
+def normalized_score(matrix: np.ndarray, floor: Scores, ceiling: Scores) -> float | None:
+    """sum_j (R[k, j] - floor_j) / sum_j (ceiling_j - floor_j), over the tasks that have a floor.
+
+    With the majority answer as floor and `independent` runs as ceiling, 0 is as good as not reading
+    the texts and 1 as good as a model of its own for every task, so streams of easy and of hard
+    tasks can be held side by side. The sums are divided, not each task's difference: where a task's
+    ceiling is hardly above its floor, the quotient of that task would be noise that outweighs all
+    others. Common practice without a defining paper. None for no task, or a ceiling that is not
+    above the floor.
+
+    >>> normalized_score(np.array([[1.0, np.nan], [0.75, 0.5]]), [0.5, 0.25], [1.0, 0.5])
+    0.6666666666666666
+
+    Args:
+        matrix: R, float64 [T, T].
+        floor: scores of the majority answer, [T]; NaN where a task has none (spans).
+        ceiling: scores of `independent`, [T].
+    """
+    k = rows_done(matrix)
+    low = np.asarray(floor, dtype=np.float64)
+    if low.shape != matrix.shape[1:]:
+        raise ValueError(f"normalized_score: {matrix.shape[1]} tasks need as many floors")
+    room = reference_scores(ceiling, matrix, "normalized_score") - low[:k]
+    counted = ~np.isnan(room)
+    total = float(room[counted].sum())
+    if k == 0 or total <= 0:
+        return None
+    above = require_evaluated(matrix[k - 1, :k], "normalized_score") - low[:k]
+    return float(above[counted].sum()) / total
+
+
 def _mean_gap(matrix: np.ndarray, scores: Scores, what: str, direction: Direction) -> float | None:
     """Return the mean difference between ``scores`` and the diagonal."""
     k = rows_done(matrix)

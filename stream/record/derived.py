@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from stream.metrics import Flops, Storage, correct_cells, summarize
+from stream.metrics import Evidence, Flops, Storage, correct_cells, summarize
 from stream.record.run_record import RunRecord
 
 
@@ -28,9 +28,8 @@ class Derivation:
         Raises:
             ValueError: one is not finite; in JSON it would silently become null.
         """
-        rows, flops = record.ledger.tasks, record.flops
-        found = summarize(
-            record.score_matrix.scores(),
+        rows, flops, linear = record.ledger.tasks, record.flops, record.linear_probe
+        evidence = Evidence(
             baseline=record.baseline,
             probe=None if record.probe is None else record.probe.points,
             correct=self._rows_correct(record),
@@ -40,7 +39,9 @@ class Derivation:
                 buffer=[row.buffer_bytes for row in rows],
                 data=self._data_bytes,
             ),
+            linear_probes=(linear.learned, linear.final) if linear and linear.final else None,
         )
+        found = summarize(record.score_matrix.scores(), evidence)
         for name, value in found.items():
             if value is not None and not math.isfinite(value):
                 raise ValueError(f"metric {name} must be finite, got {value}")

@@ -19,6 +19,7 @@ class Cell:
         undefined: true where constant predictions leave the metric undefined; the score is 0.
         correct: which examples were predicted right, in example order: base64 of
             `numpy.packbits`; None for regression.
+        more: scores by the task's ``more_metrics``, None where one is undefined.
     """
 
     score: float
@@ -27,6 +28,7 @@ class Cell:
     seconds: float
     undefined: bool = False
     correct: str | None = None
+    more: dict[str, float | None] | None = None
 
     def __post_init__(self) -> None:
         """Check the score.

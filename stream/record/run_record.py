@@ -93,6 +93,20 @@ class ProbeRecord(msgspec.Struct, kw_only=True):
         self.seconds += seconds
 
 
+class LinearProbeRecord(msgspec.Struct, kw_only=True):
+    """Scores of heads trained anew on the encoder as it was; None of a task that has none.
+
+    Attributes:
+        learned: right after each task was learned.
+        final: of every task at the end; empty before.
+        seconds: what the probes took.
+    """
+
+    learned: list[float | None] = []
+    final: list[float | None] = []
+    seconds: float = 0.0
+
+
 class FlopRecord(msgspec.Struct, kw_only=True):
     """Floating-point operations of each learned task.
 
@@ -134,6 +148,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
         cells: the evidence of each score.
         scenario: what was known when texts were served, one of `stream.config.run.SCENARIOS`.
         baseline: scores of the untrained learner, where they were wanted.
+        majority: scores of always giving each task's majority answer; null in records written
+            before it was kept.
         losses: of every step, by task.
         fingerprints: of what serves each learned task.
         config: the whole configuration, as JSON values.
@@ -157,12 +173,14 @@ class RunRecord(msgspec.Struct, kw_only=True):
     matrix: list[list[float | None]]
     cells: list[list[Cell | None]]
     baseline: list[float] | None = None
+    majority: list[float | None] | None = None
     metrics: dict[str, float | None]
     memory: MemoryRecord
     ledger: LedgerRecord
     timing: TimingRecord
     losses: dict[str, list[float]]
     probe: ProbeRecord | None
+    linear_probe: LinearProbeRecord | None = None
     flops: FlopRecord | None
     fingerprints: dict[str, str]
     data: DataRecord
@@ -212,6 +230,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
         self.fingerprints = earlier.fingerprints
         if self.probe is not None and earlier.probe is not None:
             self.probe.seconds, self.probe.points = earlier.probe.seconds, earlier.probe.points
+        if self.linear_probe is not None and earlier.linear_probe is not None:
+            self.linear_probe = earlier.linear_probe
         if self.flops is not None and earlier.flops is not None:
             self.flops = earlier.flops
         if earlier.overrides is not None:

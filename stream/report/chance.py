@@ -13,8 +13,8 @@ UNRELATED = 0.0  # a correlation with labels that the guesses do not know
 def chance_scores(record: RunRecord) -> list[float]:
     """Return the expected score of guessing uniformly among a task's labels, for the T tasks.
 
-    1/K for accuracy with K labels, 0 for the Matthews and Spearman correlations. NaN where the
-    record does not decide it: F1 and spans depend on how the labels are distributed.
+    1/K for accuracy with K labels, 0 for correlations (Matthews, Spearman, Pearson). NaN where
+    the record does not decide it: F1 and spans depend on how the labels are distributed.
     """
     return [
         _chance(metric, len(record.labels.get(name) or ()))
@@ -23,6 +23,6 @@ def chance_scores(record: RunRecord) -> list[float]:
 
 
 def _chance(metric: str, num_labels: int) -> float:
-    if metric in ("matthews_correlation", "spearman"):
+    if metric in ("matthews_correlation", "spearman", "pearson"):
         return UNRELATED
     return 1 / num_labels if metric == "accuracy" and num_labels else math.nan

@@ -1,6 +1,7 @@
 """The closing words of a run, from its record."""
 
 import io
+from collections import defaultdict
 from collections.abc import Iterator
 from statistics import fmean
 
@@ -61,7 +62,7 @@ def closing_table(record: RunRecord) -> Table:
 
 
 def _asked_for(record: RunRecord) -> Iterator[tuple[str, str]]:
-    """Yield what settings measured that cost time: unseen tasks, the probe, counted operations."""
+    """Yield what settings asked for: unseen tasks, probes, operations, a task's other metrics."""
     metrics = record.metrics
     transfer = metrics.get("fwt")
     if record.config["evaluation"]["unseen"]:
@@ -71,7 +72,23 @@ def _asked_for(record: RunRecord) -> Iterator[tuple[str, str]]:
         lowest = metrics.get("min_acc")
         points = count(len(record.probe.points), "measurement")
         yield "lowest score since learned", f"{percent(lowest)} (min-ACC, {points} by the probe)"
+    if record.linear_probe is not None:
+        lost, won = metrics.get("representation_forgetting"), metrics.get("head_misalignment")
+        yield "forgotten by the encoder", f"{percent(lost)} (linear probes)"
+        yield "to be won by new heads", f"{percent(won)} (linear probes)"
+    yield from _other_metrics(record)
     if record.flops is not None:
         total, again = sum(record.flops.train), metrics.get("ce")
         efficiency = "" if again is None else f", efficiency (CE) {again:.2f}"
         yield "operations of learning", f"{total / 1e9:,.1f} GFLOP{efficiency}"
+
+
+def _other_metrics(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """Yield each metric that some tasks have beside their first one, with the last scores."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    last = record.cells[record.score_matrix.rows_done() - 1]
+    for title, cell in zip(record.titles, last, strict=True):
+        for name, value in ((cell and cell.more) or {}).items():
+            found[name].append(f"{title} {percent(value)}")
+    for name, scores in found.items():
+        yield name.replace("_", " "), ", ".join(scores)

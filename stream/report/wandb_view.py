@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 
 from stream.config.run import SCORE_NEUTRAL
-from stream.metrics import summarize
+from stream.metrics import Evidence, summarize
 from stream.metrics.changes import change_since_learned
 from stream.metrics.retention import forgetting_by_task
 from stream.record.run_record import RunRecord
@@ -159,7 +159,7 @@ def as_of(record: RunRecord, index: int) -> RunRecord:
     total = rows[-1].stored_parameters / record.ledger.base_parameters
     return msgspec.structs.replace(
         record,
-        metrics=summarize(matrix, record.baseline),
+        metrics=summarize(matrix, Evidence(record.baseline)),
         ledger=msgspec.structs.replace(record.ledger, tasks=rows, total_multiple=total),
     )
 

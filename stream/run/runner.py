@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stream.config.run import RunConfig
+from stream.evaluation.majority import majority_scores
 from stream.record.run_record import RunRecord
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
@@ -13,7 +14,7 @@ from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn
 from stream.run.resume import check_unchanged, restore_weights
 from stream.run.run import Run
-from stream.run.scoring import score_row, score_untrained
+from stream.run.scoring import probe_row, score_row, score_untrained
 from stream.run.setup import build_run, pick_precision
 from stream.training.snapshot import FitSnapshot
 
@@ -62,12 +63,16 @@ def run_stream(
         display.say(how)
         if config.evaluation.baseline and run.record.baseline is None:
             run.record.baseline = score_untrained(run, run.tasks, display, stop)
+        run.record.majority = majority_scores(run.tasks, config.evaluation.split)
         for index in range(run.num_done, len(run.tasks)):
             learn(run, index, position, display, stop)
             position = None
             fingerprints = ServedFingerprints(run)
             score_row(run, index, fingerprints, display)
             account(run, index, fingerprints)
+            if run.record.linear_probe is not None:
+                display.stage("training linear probes")
+                probe_row(run, index)
             _save(run, folder)
             tracker.row(index, run.record)
             display.row(index, run.record)

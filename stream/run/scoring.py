@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from stream.data.task import Task
 from stream.errors import IsolationError
+from stream.evaluation import linear_probe
 from stream.record.matrix import Cell
 from stream.report.progress import Display
 from stream.run.accounting import ServedFingerprints
@@ -56,6 +57,13 @@ def score_row(run: Run, index: int, fingerprints: ServedFingerprints, display: D
         matrix.record(index, position, cell)
     examples = sum(len(task.split(settings.split)) for task in tasks)
     run.record.timing.evaluated(sum(cell.seconds for cell in cells), examples)
+
+
+def probe_row(run: Run, index: int) -> None:
+    """Train the linear probes that are due after task ``index``."""
+    record, settings = run.record.linear_probe, run.config.evaluation
+    assert record is not None
+    linear_probe.probe_row(run.learner, run.tasks, index, settings, run.device, record)
 
 
 def _cell(

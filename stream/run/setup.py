@@ -12,6 +12,7 @@ from stream.data.build import Notify, build_tasks
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import require
+from stream.evaluation.task_metrics import check_metrics
 from stream.formatting import count
 from stream.models.encoder import load_encoder
 from stream.models.heads import TaskModel
@@ -42,6 +43,8 @@ def build_run(
     """
     device = pick_device(config.device)
     check_backbone(config.backbone)
+    for spec in config.task.values():
+        check_metrics(spec)
     cache = cache_folder(config.cache)
     notify("loading transformers and the tokenizer", "")
     text_encoder = TextEncoder(

@@ -122,12 +122,21 @@ def test_gaps_to_references_by_hand() -> None:
     """The run ends at 0.6, 0.75, -0.1, after 0.9, 0.7, -0.1 right after learning."""
     found = values_of(joint(), record_of("independent", matrix=ALONE))
     assert found == {
+        "normalized_score": None,  # of records without the majority's scores
         "gap_to_joint": pytest.approx((1.0 + 0.8 + 0.3) / 3 - 1.25 / 3),
         "gap_to_independent": pytest.approx((0.9 + 0.6 + 0.0) / 3 - 1.25 / 3),
         "intransigence": None,
         "intransigence_joint_final": pytest.approx((1.0 - 0.9 + 0.8 - 0.7 + 0.3 + 0.1) / 3),
         "fwt_independent": pytest.approx((0.7 - 0.6 - 0.1 - 0.0) / 2),
     }
+
+
+def test_the_normalized_score_lies_between_majority_and_independent() -> None:
+    """The run ends at 0.6, 0.75, -0.1; the third task has no majority answer and does not count."""
+    alone, floor = record_of("independent", matrix=ALONE), [0.5, 0.2, None]
+    run = record_of("finetune", majority=floor)
+    found = References(runs_of(run, alone)).values(run)["normalized_score"]
+    assert found == pytest.approx((0.6 - 0.5 + 0.75 - 0.2) / (0.9 - 0.5 + 0.6 - 0.2))
 
 
 def test_a_prefix_run_gives_the_exact_intransigence() -> None:

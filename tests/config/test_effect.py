@@ -73,6 +73,7 @@ IDLE = [
     ("majority", "count_flops=true"),
     ("majority", "backbone.pooling=mean"),
     ("majority", "backbone.precision=bf16"),
+    ("majority", "evaluation.linear_probe=true"),
     ("tiny", "backbone.location=here"),
     ("tiny", "backbone.sha256='00'"),
     ("tiny", "backbone.revision=abc"),

@@ -1,10 +1,16 @@
 """Task metrics against their formulas in float64."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from stream.data.task import Task
 from stream.errors import UserError
+from stream.evaluation.majority import majority_scores
 from stream.evaluation.task_metrics import score
+from stream.learners import LEARNERS
 
 
 def logits_for(predicted: np.ndarray, classes: int) -> np.ndarray:
@@ -68,3 +74,65 @@ def test_a_class_that_the_targets_lack_is_fine() -> None:
 def test_unknown_metric_names_the_nearest() -> None:
     with pytest.raises(UserError, match="'accuracy'"):
         score("acuracy", np.zeros((1, 2), np.float32), np.zeros(1))
+
+
+def test_macro_f1_is_the_mean_over_classes_that_occur() -> None:
+    generator = np.random.default_rng(2)
+    targets = generator.integers(0, 3, 60)  # of 4 classes; class 3 is predicted alone
+    predicted = np.where(generator.random(60) < 0.6, targets, generator.integers(0, 4, 60))
+    hits = [((predicted == c) & (targets == c)).sum() for c in range(4)]
+    sizes = [(predicted == c).sum() + (targets == c).sum() for c in range(4)]
+    assert sizes[3] > 0
+    expected = np.mean([2 * hit / size for hit, size in zip(hits, sizes, strict=True)])
+    assert score("macro_f1", logits_for(predicted, 4), targets).value == pytest.approx(expected)
+    assert score("macro_f1", logits_for(predicted % 3, 5), targets).value > expected * 0.9
+
+
+def test_pearson() -> None:
+    generator = np.random.default_rng(3)
+    targets = generator.normal(0, 1, 40).astype(np.float32)
+    predicted = (targets + generator.normal(0, 1, 40)).astype(np.float32)
+    expected = np.corrcoef(predicted, targets)[0, 1]
+    assert score("pearson", predicted[:, None], targets).value == pytest.approx(expected)
+    assert score("pearson", np.ones((40, 1), np.float32), targets) == (0.0, True)
+
+
+def half_of_accuracy(logits: np.ndarray, targets: np.ndarray) -> float:
+    return float((logits.argmax(1) == targets).mean()) / 2
+
+
+def undefined(logits: np.ndarray, targets: np.ndarray) -> float:
+    return float("nan")
+
+
+def five(logits: np.ndarray, targets: np.ndarray) -> float:
+    return 5.0
+
+
+def test_a_function_of_ones_own(binary: tuple[np.ndarray, np.ndarray]) -> None:
+    predicted, targets = binary
+    logits = logits_for(predicted, 2)
+    expected = (predicted == targets).mean() / 2
+    assert score(f"{__name__}:half_of_accuracy", logits, targets).value == pytest.approx(expected)
+    assert score(f"{__name__}:undefined", logits, targets) == (0.0, True)
+    with pytest.raises(UserError, match=r"gave 5.0; it must be a number from -1 to 1"):
+        score(f"{__name__}:five", logits, targets)
+    for wrong in ("no_such_module:f", f"{__name__}:no_such_name"):
+        with pytest.raises(UserError, match="cannot be imported"):
+            score(wrong, logits, targets)
+    with pytest.raises(UserError, match="is a module, no function"):
+        score(f"{__name__}:np", logits, targets)
+
+
+def test_several_metrics_of_a_task_stand_in_its_cells(
+    stream: Callable, three_tasks: list[Task]
+) -> None:
+    (task, *_) = three_tasks
+    own = f"{__name__}:half_of_accuracy"
+    task = replace(task, spec=replace(task.spec, metric="accuracy", more_metrics=["macro_f1", own]))
+    run = stream(LEARNERS["majority"](), [task])
+    run.run()
+    cell = run.matrix.cells[0][0]
+    assert list(cell.more) == ["macro_f1", own]
+    assert cell.more[own] == pytest.approx(cell.score / 2)
+    assert majority_scores([task], "test") == [cell.score]

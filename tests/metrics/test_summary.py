@@ -10,6 +10,7 @@ import pytest
 
 from stream.metrics import (
     METRICS,
+    Evidence,
     Flops,
     ProbePoint,
     Storage,
@@ -24,6 +25,7 @@ NAMES = {
     *METRICS,
     *("fwt", "min_acc", "wc_acc", "wf_10", "wp_10", "lca_10"),
     *("nfr", "nfi", "nfr_step", "nfi_step", "ms", "sss", "ce"),
+    *("representation_forgetting", "head_misalignment"),
 }
 
 
@@ -38,6 +40,7 @@ def whole_run() -> dict:
         ],
         "correct": [[wrong if i == 3 and j == 0 else right for j in range(4)] for i in range(4)],
         "flops": Flops(train=[30] * 4, one_pass=[10] * 4, epochs=[3] * 4),
+        "linear_probes": ([0.9, 0.8, 0.7, 0.6], [0.8, 0.8, 0.6, 0.7]),
         "storage": Storage(model=[100, 110, 120, 130], buffer=[0, 5, 10, 15], data=150),
     }
 
@@ -55,7 +58,7 @@ def test_a_run_with_all_there_is() -> None:
     run = whole_run()
     before = copy.deepcopy(run)
     matrix = R.copy()
-    found = summarize(matrix, **run)
+    found = summarize(matrix, Evidence(**run))
     assert found.keys() == NAMES
     assert None not in found.values()
     assert found["fwt"] == pytest.approx(0.19333, abs=5e-6)
@@ -68,6 +71,8 @@ def test_a_run_with_all_there_is() -> None:
     assert found["nfi"] == 1.0
     assert found["nfr_step"] == pytest.approx(0.5 / 6)
     assert found["nfi_step"] == 1.0
+    assert found["representation_forgetting"] == pytest.approx(0.2 / 3)
+    assert found["head_misalignment"] == pytest.approx((0.8 + 0.8 + 0.6 + 0.7 - R[3].sum()) / 4)
     assert found["ms"] == pytest.approx(np.mean([100 / m for m in (100, 110, 120, 130)]))
     assert found["sss"] == pytest.approx(1 - 7.5 / 150)
     assert found["ce"] == 1.0
@@ -76,33 +81,33 @@ def test_a_run_with_all_there_is() -> None:
 
 
 def test_results_are_plain_json_values() -> None:
-    assert json.loads(json.dumps(summarize(R, **whole_run()), allow_nan=False))
+    assert json.loads(json.dumps(summarize(R, Evidence(**whole_run())), allow_nan=False))
 
 
 def test_no_row_one_row_and_some_rows() -> None:
     assert set(summarize(np.full((3, 3), np.nan)).values()) == {None}
     one = SEEN.copy()
     one[1:] = np.nan
-    found = summarize(one, B, whole_run()["probe"])
+    found = summarize(one, Evidence(B, whole_run()["probe"]))
     assert found["average_score"] == found["learning_score"] == found["retained_score"] == 0.9
     assert found["wc_acc"] == pytest.approx(0.6)
     assert [found[name] for name in ("bwt", "fwt", "forgetting", "min_acc")] == [None] * 4
     some = R.copy()
     some[3:] = np.nan
-    assert summarize(some, B) == summarize(R[:3, :3], B[:3])
+    assert summarize(some, Evidence(B)) == summarize(R[:3, :3], Evidence(B[:3]))
 
 
 def test_rule_for_what_a_run_did_not_evaluate() -> None:
     """Null in the summary where the metric by itself raises; without a hole both agree."""
-    assert summarize(SEEN, B)["fwt"] is None
+    assert summarize(SEEN, Evidence(B))["fwt"] is None
     with pytest.raises(ValueError, match="not evaluated"):
         forward_transfer(SEEN, B)
-    assert summarize(R, B)["fwt"] == forward_transfer(R, B)
+    assert summarize(R, Evidence(B))["fwt"] == forward_transfer(R, B)
     every_second = [point for point in whole_run()["probe"] if point.step % 2 == 0]
-    found = summarize(SEEN, probe=every_second)
+    found = summarize(SEEN, Evidence(probe=every_second))
     assert found["lca_10"] is None
     assert found["min_acc"] == pytest.approx(0.52)
-    assert summarize(SEEN, probe=[])["wc_acc"] is None
+    assert summarize(SEEN, Evidence(probe=[]))["wc_acc"] is None
 
 
 def test_a_hole_costs_only_the_metrics_that_read_it() -> None:
@@ -116,9 +121,9 @@ def test_a_hole_costs_only_the_metrics_that_read_it() -> None:
 
 def test_arguments_that_do_not_fit_are_errors_here_too() -> None:
     with pytest.raises(ValueError, match="4 tasks"):
-        summarize(R, baseline=[0.1])
+        summarize(R, Evidence(baseline=[0.1]))
     with pytest.raises(ValueError, match="above 0"):
-        summarize(R, storage=Storage([0], [0], 1))
+        summarize(R, Evidence(storage=Storage([0], [0], 1)))
 
 
 def test_the_documentation_lists_every_key_and_no_other() -> None:

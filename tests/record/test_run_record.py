@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stream.errors import UserError
-from stream.metrics import Flops, ProbePoint, Storage, decode_correct, summarize
+from stream.metrics import Evidence, Flops, ProbePoint, Storage, decode_correct, summarize
 from stream.record import derived
 from stream.record.derived import Derivation
 from stream.record.run_record import FlopRecord, ProbeRecord, RunRecord, read_values
@@ -63,14 +63,16 @@ def test_what_is_derived_is_that_of_the_cells() -> None:
         rows = record.ledger.tasks
         storage = Storage([r.stored_bytes for r in rows], [0] * (after + 1), 10_000)
         matrix = np.array(scores, dtype=np.float64)
-        assert record.metrics == summarize(matrix, correct=correct, storage=storage)
+        assert record.metrics == summarize(matrix, Evidence(correct=correct, storage=storage))
         assert record.memory.tasks_checked == after
 
 
 def test_metrics_are_of_what_the_record_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes where bytes are meant, and every argument that a record can give."""
     given: dict[str, Any] = {}
-    monkeypatch.setattr(derived, "summarize", lambda matrix, **named: given.update(named) or {})
+    monkeypatch.setattr(
+        derived, "summarize", lambda matrix, found: given.update(found._asdict()) or {}
+    )
     points = [ProbePoint(0, 2, [0.5])]
     record = made_record(
         2,
@@ -121,7 +123,7 @@ def test_what_is_not_finite_is_told_where_it_arises(
     with pytest.raises(ValueError, match="scores of the probe must be finite"):
         probe.add(ProbePoint(0, 1, [value]), 0.1)
     assert probe == ProbeRecord(every=2, rows=4)
-    monkeypatch.setattr(derived, "summarize", lambda *arguments, **named: {"bwt": value})
+    monkeypatch.setattr(derived, "summarize", lambda *arguments: {"bwt": value})
     with pytest.raises(ValueError, match="metric bwt must be finite"):
         derived_record()
 

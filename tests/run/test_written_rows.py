@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from stream.config.compose import compose_run
-from stream.metrics import correct_cells, summarize
+from stream.metrics import Evidence, correct_cells, summarize
 from stream.record.run_record import RunRecord
 from stream.report.progress import Display
 from stream.report.tracking import NoTracking
@@ -41,7 +41,7 @@ class Reader(NoTracking):
         examples = [rows[wanted["split"]] for rows in wanted["data"]["rows"].values()]
         matrix = np.array(scores, dtype=np.float64)
         texts = [[None if c is None else c["correct"] for c in row] for row in wanted["cells"]]
-        metrics = summarize(matrix, correct=correct_cells(texts, examples))
+        metrics = summarize(matrix, Evidence(correct=correct_cells(texts, examples)))
         for name in ("nfr", "nfi", "nfr_step", "nfi_step", "average_score", "forgetting"):
             assert metrics[name] == wanted["metrics"][name], name
         self.rows += 1

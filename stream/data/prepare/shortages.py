@@ -9,7 +9,7 @@ from stream.formatting import count
 
 FEW = 10  # rows; each of fewer is more than ten points of a score
 SHOWN = 3  # names of classes
-CONSTANT_IS_UNDEFINED = ("matthews_correlation", "spearman")
+CONSTANT_IS_UNDEFINED = ("matthews_correlation", "spearman", "pearson")
 
 
 def shortages(task: Task, name: str) -> Iterator[str]:

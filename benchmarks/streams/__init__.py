@@ -1,0 +1,1 @@
+"""The field's own streams: every learner tuned alike, then run in every published order."""
