@@ -76,7 +76,7 @@ def _floor(runs: Sequence[RecordedRun], columns: Sequence[Column]) -> list[list[
     average = fmean(known)
     values = {"average_score": average, "learning_score": average, "normalized_score": 0.0}
     cells = [column.show(values.get(column.name)) for column in columns]
-    return [[Row(["majority answer", DASH, ""], _with_memory(cells, ""), is_floor=True)]]
+    return [[Row(["majority answer", DASH, ""], _with_memory(columns, cells, ""), is_floor=True)]]
 
 
 def _mean_row(runs: Sequence[RecordedRun], columns: Sequence[Column]) -> Row:
