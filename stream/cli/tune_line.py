@@ -21,6 +21,7 @@ from stream.config.compose import override
 from stream.config.composition import Composition
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
+from stream.config.setting import SEED
 from stream.config.typed import parse
 from stream.errors import choose, require
 from stream.tuning.options import TuneOptions
@@ -89,7 +90,10 @@ def read_line(arguments: Sequence[str]) -> TuneLine:
     spaces: dict[str, Space] = {name: {} for name in names}
     fixed = [text for text in line.settings() if not _take(parse([text])[0], spaces)]
     keys = {override.key_or_group: override for override in parse(fixed)}
-    seed = keys["seed"].value() if "seed" in keys else 0
+    seed: Any = keys["seed"].value() if "seed" in keys else 0
+    is_seed = isinstance(seed, int) and not isinstance(seed, bool)
+    problem = SEED.problem(seed) if is_seed else "a whole number"
+    require(not problem, f"seed must be {problem}, got {seed}")
     fixed = [text for text in fixed if not text.startswith("seed=")]
     fixed += [text for text in ASSUMED if text.partition("=")[0] not in keys]
     fixed.append(f"{SPLIT}=validation")

@@ -4,6 +4,7 @@ Its study is not stored. The sampler has a seed, and trials that are done are no
 same search draws the same trials and goes on with the next one, as if it had not been stopped.
 """
 
+from importlib import import_module
 from typing import Any
 
 from stream.config.setting import Settings
@@ -29,7 +30,7 @@ class Sampled:
 
     def __init__(self, space: Space, learner: Settings, options: TuneOptions):
         try:
-            import optuna
+            optuna: Any = import_module("optuna")  # not among what types are checked against
         except ModuleNotFoundError as error:
             raise UserError(
                 "an interval needs Optuna (pip install '.[optuna]'); without it give a list of "

@@ -129,6 +129,8 @@ LINES = [
     ("evaluation.split=test", "evaluation.split=test is not for tune: a search is judged on"),
     ("training.epochs=1,2", "training.epochs=1,2: tune searches settings of learners"),
     ("seed=1,2", "seed=1,2: tune searches settings of learners (learner.NAME=A,B); tune.seeds=3"),
+    ("seed=x", "seed must be a whole number, got x"),
+    ("seed=-1", "seed must be at least 0, got -1"),
     ("learner.sise=1,2", "unknown setting of learner adapter 'sise'. Did you mean 'size'?"),
     ("learner.size=0,2", "learner.size must be at least 1, got 0"),
     ("learner=adapter,adapter", "learner=adapter,adapter names a learner twice"),
