@@ -3,7 +3,7 @@
 Run, with the data of all tasks in DIR:
 python -m benchmarks.streams.runs tune --out results/streams --gpus 2 --workers 12 data.root=DIR
 python -m benchmarks.streams.runs run  --out results/streams --gpus 2 --workers 12 data.root=DIR
-``tune`` searches one setting of every learner on validation rows, on one stream, for each encoder;
+``tune`` searches one setting of every learner on validation rows of five tasks, for each encoder;
 where the best value is at an end of the grid it goes on beyond it. ``run`` runs
 `benchmarks.streams.plan.jobs` with the best ones on test rows. A run is one line of OUT/tune.jsonl
 or OUT/runs.jsonl; what stands there is not run again. ``--mpnet`` is the folder of that encoder;
@@ -127,7 +127,7 @@ def encoders(given: argparse.Namespace) -> list[str]:
 
 def search_job(encoder: str, method: str) -> Job:
     """Return what a search is a run of."""
-    return Job(encoder, "known", "long15", "published_4", method)
+    return Job(encoder, "known", "five of long15", "given", method)
 
 
 def tune(given: argparse.Namespace, machine: Machine) -> None:
@@ -145,7 +145,7 @@ def search(given: argparse.Namespace, machine: Machine, encoder: str, method: st
     """Search one learner's setting; return one line on what came out."""
     path, of = given.out / "tune.jsonl", METHODS[method]
     job = search_job(encoder, method)
-    common = [*of.all_settings, *PROTOCOL, *SEARCHED_ON.split()]
+    common = [*of.all_settings, *PROTOCOL, *SEARCHED_ON]
     tried = {run.value: run.score for run in read_lines(path, StreamRun) if run.job == job}
     wanted = [value for value in of.values if value not in tried]
     text = ""

@@ -114,5 +114,6 @@ class Prototype(Learner):
         """Give the task's head its values."""
         head = self.model.head(task.head_name)
         with torch.no_grad():
-            head.weight.copy_(weight)
-            head.bias.copy_(bias)
+            for parameter, values in ((head.weight, weight), (head.bias, bias)):
+                # Of a head that all tasks share there are rows of the classes met so far alone.
+                parameter.copy_(values[: head.outputs] if values.ndim else values)

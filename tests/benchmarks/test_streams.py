@@ -71,7 +71,7 @@ def test_the_plan_has_every_order_and_encoder_for_what_depends_on_them() -> None
             for order in ORDERS[stream]:
                 assert Job(encoder, "known", stream, order, "replay") in planned
         for method in ALONE:
-            assert search_job(encoder, method) in planned
+            assert Job(encoder, "known", "long15", "published_4", method) in planned
 
 
 def test_a_search_goes_on_beyond_an_end_and_stops() -> None:

@@ -43,7 +43,7 @@ def drawn_values(
         purpose = module.purpose
         if purpose not in generators:
             generators[purpose] = torch_generator(seed, purpose, *names)
-        fresh = copy.deepcopy(module)
+        fresh = copy.deepcopy(module).cpu()  # generators are, so that any device draws the same
         fresh.initialize(generators[purpose])
         values |= {f"{path}.{name}": p.detach() for name, p in fresh.named_parameters()}
     return values
