@@ -31,7 +31,7 @@ LAYOUTS = [
 ]
 
 
-def spec(**given: Any) -> TaskSpec:
+def spec(**changes: Any) -> TaskSpec:
     usual: dict[str, Any] = {
         "title": "t",
         "labels": ["a", "b"],
