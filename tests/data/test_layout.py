@@ -32,13 +32,9 @@ LAYOUTS = [
 
 
 def spec(**changes: Any) -> TaskSpec:
-    usual: dict[str, Any] = {
-        "title": "t",
-        "labels": ["a", "b"],
-        "metric": "accuracy",
-        "source": "made",
-    }
-    return TaskSpec(**usual | {"kind": "multi"} | given)
+    known: dict[str, Any] = {"title": "t", "kind": "multi", "labels": ["a", "b"]}
+    known |= {"metric": "accuracy", "source": "made", **changes}
+    return TaskSpec(**known)
 
 
 def ids_of(split: Any) -> list[list[int]]:
