@@ -2,10 +2,10 @@
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from stream.data.truncation import Truncated, longest_first
 from stream.errors import UserError
 from tests.data.test_text_encoder import MARKS, MINILM, WORDS, locate, made_tokenizer
 
+T = TypeVar("T")
 LAYOUTS = [
     Layout(((0, " ", 1), (2,))),  # what three fields have without segments
     Layout((("f ", 0, " ", 1), (2,))),
@@ -30,16 +31,17 @@ LAYOUTS = [
 ]
 
 
-def spec(**given: Any) -> TaskSpec:
-    usual = {"title": "t", "labels": ["a", "b"], "metric": "accuracy", "source": "made"}
-    return TaskSpec(**usual | {"kind": "multi"} | given)
+def spec(**changes: Any) -> TaskSpec:
+    known: dict[str, Any] = {"title": "t", "kind": "multi", "labels": ["a", "b"]}
+    known |= {"metric": "accuracy", "source": "made", **changes}
+    return TaskSpec(**known)
 
 
 def ids_of(split: Any) -> list[list[int]]:
     return [row.tolist() for row in np.split(split.token_ids, split.offsets[1:-1])]
 
 
-def cut_slowly(fields: list[list[str]], room: int) -> list[list[str]]:
+def cut_slowly(fields: Sequence[Sequence[T]], room: int) -> list[list[T]]:
     """Take one word after the other from the longest field, until all fit.
 
     Of equally long ones, from the one that was shorter, else from the earlier one.

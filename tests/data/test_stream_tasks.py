@@ -140,7 +140,7 @@ def test_definitions_of_the_hub(all_specs: dict[str, TaskSpec], tmp_path: Path) 
     loaded = pickle.loads((tmp_path / "loaded").read_bytes())
     assert list(loaded) == ON_HUB
     for name, task in loaded.items():
-        oos = dict.fromkeys(("train", "validation", "test"), 1)
+        oos: dict[str, int] = {"train": 1, "validation": 1, "test": 1}
         check(specs[name], task, oos if name == "clinc150" else {})
     texts = [text for (text,) in loaded["yahoo_answers_topics"].rows["test"].texts]
     society = "<Society & Culture>"

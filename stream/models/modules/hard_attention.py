@@ -111,12 +111,11 @@ def insert_attended(
     Returns:
         The modules by their names in the encoder, from the bottom up.
     """
-    placed = []
     for place in encoder.sublayers():
         gates = {name: TaskGates(architecture) for name in task_names}
-        placed.append(AttendedDropout(place, architecture, gates, active, scale))
-        place.put(placed[-1])
-    return {name: module for name, module in encoder.named_modules() if module in placed}
+        place.put(AttendedDropout(place, architecture, gates, active, scale))
+    modules = encoder.named_modules()
+    return {name: module for name, module in modules if isinstance(module, AttendedDropout)}
 
 
 class Protection:
