@@ -253,7 +253,7 @@ def tasks() -> str:
         for name, c in choices.streams().usable.items()
     ]
     protocols = [
-        (code(name), code(listing.settings_text(c.content)), c.note)
+        (code(name), code(settings_text(c.content)), c.note)
         for name, c in choices.protocols().usable.items()
     ]
     encoders = [(code(name), c.note) for name, c in choices.backbones().usable.items()]
