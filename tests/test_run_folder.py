@@ -114,7 +114,7 @@ def test_an_unusable_cache_is_named(here: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_cache_that_is_full_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: TextEncoder, rows: object, rows_hash: str) -> None:
+    def full(self: TextEncoder, *rows: object) -> None:
         raise OSError("262144 requested and 512 written")  # as NumPy says it
 
     monkeypatch.setattr(TextEncoder, "encode", full)

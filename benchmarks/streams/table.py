@@ -172,7 +172,7 @@ def routed(runs: Runs) -> str:
                         yield _routed_line(job, router, found)
 
     header = "encoder,stream,router,routing accuracy,score with the inferred task"
-    return table(f"{header},score with the known task,seconds of routing a 1000 texts", lines())
+    return table(f"{header},score with the known task,ms of deciding a text", lines())
 
 
 def _routed_line(job: Job, router: str, found: Sequence[StreamRun]) -> list[str]:
@@ -182,7 +182,7 @@ def _routed_line(job: Job, router: str, found: Sequence[StreamRun]) -> list[str]
     rows = [cell for run in found for cell in run.routed or () if cell is not None]
     seconds = sum(cell["seconds"] for cell in rows)
     texts = sum(sum(cell["counts"]) for cell in rows)
-    cost = f"{1000 * seconds / texts:.2f}" if texts else DASH
+    cost = f"{1000 * seconds / texts:.2f}" if texts else DASH  # features were computed before
     return [job.encoder, f"`{job.stream}`", f"`{router}`", *cells, cost]
 
 

@@ -171,7 +171,11 @@ def examples(name: str, settings: Sequence[SettingDescription]) -> list[str]:
     own = [s for s in free if s.name not in COMMON] or free
     if not own:
         return [small]
-    other = not own[0].default if isinstance(own[0].default, bool) else 2 * own[0].default
+    default = own[0].default
+    if isinstance(default, bool):
+        other: float = not default
+    else:  # half of a fraction is one too
+        other = default / 2 if isinstance(default, float) else 2 * default
     return [small, f"{small} learner.{own[0].name}={shown(other)}"]
 
 

@@ -36,7 +36,9 @@ def check_task_files(defaults: Sequence[ResultDefault], repository: Any) -> None
         require(len(content) > 0, f"{where} is empty; {form}")
         keys = [str(key) for key in content if key != "defaults"]
         require(keys == [name], f"{where} has {', '.join(map(repr, keys))} at its top; {form}")
-        require(default.package == GROUP, f"{where} must not have a line '# @package'")
+        header = repository.load_config(default.config_path).header
+        own_place = default.package != GROUP or header.get("package") not in (None, GROUP)
+        require(not own_place, f"{where} must not have a line '# @package'")
 
 
 def tasks_as_one(defaults: Sequence[ResultDefault], repository: Any) -> list[ResultDefault]:

@@ -55,6 +55,7 @@ def run_stream(
         how = _how(run)
         position = _go_on(run, folder, display, stop) if resume else None
         run.record.timing.prepare_s += time.perf_counter() - started
+        run.record.majority = majority_scores(run.tasks, config.evaluation.split)
         run.update_record()
         run.record.write(folder)
         stop.saved = config.checkpoint.enabled
@@ -64,7 +65,6 @@ def run_stream(
         display.say(how)
         if config.evaluation.baseline and run.record.baseline is None:
             run.record.baseline = score_untrained(run, run.tasks, display, stop)
-        run.record.majority = majority_scores(run.tasks, config.evaluation.split)
         for index in range(run.num_done, len(run.tasks)):
             (learn if config.select is None else choose)(run, index, position, display, stop)
             position = None

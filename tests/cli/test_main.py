@@ -63,7 +63,7 @@ def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["predict", "runs"], "arguments are required: --task (see task-stream predict --help)"),
+        (["export", "runs"], "arguments are required: --task"),
         (["predict", "runs", "--task"], "argument --task: expected one argument"),
         (["compare"], "the following arguments are required: RUN"),
         (["verify", "runs", "--jsn"], "unrecognized arguments: --jsn (see task-stream"),

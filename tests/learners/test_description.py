@@ -41,7 +41,16 @@ def test_every_method_of_the_documentation_is_described() -> None:
     table = (ROOT / "docs" / "methods.md").read_text().partition("## The table")[2]
     compared = set(re.findall(r"^\| ([a-z_]+) \| ", table, re.MULTILINE)) - {"method"}
     presets = {path.stem for path in ROOT.glob("conf/learner/*.yaml")}
-    assert compared - presets == set(KNOWN)
+    later = set(re.findall(r"\b[a-z_0-9]+\b", _later())) & set(KNOWN)
+    assert not later & compared
+    assert (compared - presets) | later == set(KNOWN)
+
+
+def _later() -> str:
+    """The list of methods that came after the comparison of docs/methods.md."""
+    text = (ROOT / "docs" / "methods.md").read_text()
+    lines = text.partition("## Methods that came later")[2].partition("\nTwo methods")[0]
+    return "\n".join(line.partition(":")[2] for line in lines.splitlines() if line[:2] == "- ")
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
@@ -145,5 +154,5 @@ def test_perfect_memory_is_that_of_the_evidence() -> None:
     forgetting = dict(re.findall(r"^\| ([a-z_]+) \|(?:[^|]*\|){3} ([\d.]+) ±", table, re.MULTILINE))
     assert len(forgetting) > 25
     for name, described in KNOWN.items():
-        if described.perfect_memory is not None:
+        if described.perfect_memory is not None and name in forgetting:
             assert (float(forgetting[name]) == 0) == described.perfect_memory, name
