@@ -88,11 +88,15 @@ def _f1(logits: np.ndarray, targets: np.ndarray) -> float:
 
 
 def _macro_f1(logits: np.ndarray, targets: np.ndarray) -> float:
-    """The mean F1 of the classes that occur among targets or predictions."""
+    """The mean F1 of the classes that occur among the targets.
+
+    Another task's answer is predicted as a class more (`stream.evaluation.foreign`), which has no
+    F1 of its own: it is a miss of the right class.
+    """
     from sklearn import metrics
 
-    taken: Any = metrics.f1_score  # its stub knows no number for zero_division
-    return float(taken(targets, _classes(logits), average="macro", zero_division=0.0))
+    taken: Any = metrics.f1_score  # its stub knows no array of labels
+    return float(taken(targets, _classes(logits), average="macro", labels=np.unique(targets)))
 
 
 def _matthews(logits: np.ndarray, targets: np.ndarray) -> float:

@@ -43,7 +43,7 @@ OF_TASKS: Mapping[str, Explained] = {
         "class 1 is neither right nor predicted: 0 then, and noted",
     ),
     "macro_f1": Explained(
-        "mean F1 of the classes that occur",
+        "mean F1 of the classes that rows have",
         "(1/K) Σ_c 2 P_c R_c / (P_c + R_c)",
         "SuperGLUE (CB), Wang et al. 2019, arXiv 1905.00537; scikit-learn",
     ),

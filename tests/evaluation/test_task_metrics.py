@@ -76,16 +76,15 @@ def test_unknown_metric_names_the_nearest() -> None:
         score("acuracy", np.zeros((1, 2), np.float32), np.zeros(1))
 
 
-def test_macro_f1_is_the_mean_over_classes_that_occur() -> None:
+def test_macro_f1_is_the_mean_over_classes_that_rows_have() -> None:
     generator = np.random.default_rng(2)
-    targets = generator.integers(0, 3, 60)  # of 4 classes; class 3 is predicted alone
+    targets = generator.integers(0, 3, 60)  # class 3 is predicted alone: another task's answer
     predicted = np.where(generator.random(60) < 0.6, targets, generator.integers(0, 4, 60))
     hits = [((predicted == c) & (targets == c)).sum() for c in range(4)]
     sizes = [(predicted == c).sum() + (targets == c).sum() for c in range(4)]
     assert sizes[3] > 0
-    expected = np.mean([2 * hit / size for hit, size in zip(hits, sizes, strict=True)])
+    expected = np.mean([2 * hit / size for hit, size in zip(hits[:3], sizes[:3], strict=True)])
     assert score("macro_f1", logits_for(predicted, 4), targets).value == pytest.approx(expected)
-    assert score("macro_f1", logits_for(predicted % 3, 5), targets).value > expected * 0.9
 
 
 def test_pearson() -> None:
