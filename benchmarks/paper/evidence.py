@@ -12,7 +12,6 @@ without it its runs are left out.
 
 import argparse
 import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from benchmarks.paper.multirun import Machine, Multirun, add_options, shown
+from benchmarks.paper.multirun import Machine, Multirun, shown, start
 from benchmarks.paper.plan import FIXED, SIZES, Job, jobs, settings, trial_settings, trials
 from benchmarks.paper.records import RunFacts, worked_s
 from benchmarks.paper.trials import Trial, append_line, read_lines
@@ -217,17 +216,7 @@ def machine_name() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Search, or run."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("step", choices=("tune", "run"))
-    add_options(parser)
-    parser.add_argument(
-        "--only", type=re.compile, default=".", help="names to run, a regular expression"
-    )
-    parser.add_argument("--mpnet", type=Path, help="folder of the encoder mpnet_base")
-    given = parser.parse_intermixed_args(arguments)
-    given.out.mkdir(parents=True, exist_ok=True)
-    given.out = given.out.resolve()
-    {"tune": tune, "run": run}[given.step](given, Machine(given.workers, given.gpus))
+    start("The comparison over 26 real tasks.", {"tune": tune, "run": run}, arguments)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,3 +130,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=1, help="multiruns at once")
     parser.add_argument("--gpus", type=int, default=0, help="GPUs to share among workers")
     parser.add_argument("settings", nargs="*", help="as for run_stream.py, such as data.root=DIR")
+
+
+def start(
+    description: str,
+    steps: Mapping[str, Callable[[argparse.Namespace, Machine], None]],
+    arguments: Sequence[str] | None,
+) -> None:
+    """Read the command line of a benchmark that searches and runs, and do the step it names."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("step", choices=list(steps))
+    add_options(parser)
+    parser.add_argument("--only", type=re.compile, default=".", help="names, a regular expression")
+    parser.add_argument("--mpnet", type=Path, help="folder of the encoder mpnet_base")
+    given = parser.parse_intermixed_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    given.out = given.out.resolve()
+    steps[given.step](given, Machine(given.workers, given.gpus))

@@ -7,7 +7,6 @@ report to DIR, the list of runs to RESULTS/README.md, and into every FILE.md the
 
 import argparse
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
@@ -15,7 +14,8 @@ from statistics import mean
 from analysis.figures.write import TOGETHER
 from analysis.report.write import write_report
 from analysis.runs.collect import collect
-from benchmarks.paper.markdown import NOTE, spread, table
+from benchmarks.paper import markdown
+from benchmarks.paper.markdown import spread, table
 from benchmarks.paper.plan import SIZES, TRIED_ON_CPU, TRIED_ON_MPNET, jobs
 from benchmarks.paper.published import GLUE, GLUE_CLASSES, LARGE, PAPER
 from benchmarks.paper.records import Records, identical_of, last_row
@@ -223,15 +223,7 @@ def list_of_runs(records: Records) -> str:
 
 def fill(path: Path, records: Records) -> None:
     """Write the tables into a Markdown file."""
-
-    def made(match: re.Match[str]) -> str:
-        name = match.group(1)
-        text = TABLES[name](records)
-        note = f"\n\n{NOTE}" if "±" in text else ""
-        return f"<!-- evidence:{name} -->\n{text}{note}\n<!-- end -->"
-
-    pattern = re.compile(r"<!-- evidence:(\w+) -->\n.*?<!-- end -->", re.DOTALL)
-    path.write_text(pattern.sub(made, path.read_text(encoding="utf-8")), encoding="utf-8")
+    markdown.fill(path, "evidence", lambda name: TABLES[name](records))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,7 +11,6 @@ without it its runs are left out. Run folders are those of multiruns (`benchmark
 """
 
 import argparse
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ from typing import Any, Self
 import msgspec
 
 from benchmarks.paper.evidence import machine_name
-from benchmarks.paper.multirun import Machine, Multirun, add_options, shown
+from benchmarks.paper.multirun import Machine, Multirun, shown, start
 from benchmarks.paper.trials import append_line, read_lines
 from benchmarks.streams.plan import (
     ENCODERS,
@@ -234,15 +233,7 @@ def by_job(lines: Iterable[StreamRun]) -> dict[Job, list[StreamRun]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Search, or run."""
-    parser = argparse.ArgumentParser(description="Search, or run, the field's streams.")
-    parser.add_argument("step", choices=("tune", "run"))
-    add_options(parser)
-    parser.add_argument("--only", type=re.compile, default=".", help="names, a regular expression")
-    parser.add_argument("--mpnet", type=Path, help="folder of the encoder mpnet_base")
-    given = parser.parse_intermixed_args(arguments)
-    given.out.mkdir(parents=True, exist_ok=True)
-    given.out = given.out.resolve()
-    {"tune": tune, "run": run}[given.step](given, Machine(given.workers, given.gpus))
+    start("Search, or run, the field's streams.", {"tune": tune, "run": run}, arguments)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,14 @@ Text between ``<!-- streams:NAME -->`` and ``<!-- end -->`` is replaced; NAME is
 """
 
 import argparse
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.paper.markdown import NOTE, spread, table
+from benchmarks.paper import markdown
+from benchmarks.paper.markdown import spread, table
 from benchmarks.paper.trials import read_lines
 from benchmarks.streams import published
 from benchmarks.streams.plan import (
@@ -260,15 +260,7 @@ TABLES: dict[str, Callable[[Runs], str]] = {
 
 def fill(path: Path, runs: Runs) -> None:
     """Write the tables into a Markdown file."""
-
-    def made(match: re.Match[str]) -> str:
-        name = match.group(1)
-        text = TABLES[name](runs)
-        note = f"\n\n{NOTE}" if "±" in text else ""
-        return f"<!-- streams:{name} -->\n{text}{note}\n<!-- end -->"
-
-    pattern = re.compile(r"<!-- streams:(\w+) -->\n.*?<!-- end -->", re.DOTALL)
-    path.write_text(pattern.sub(made, path.read_text(encoding="utf-8")), encoding="utf-8")
+    markdown.fill(path, "streams", lambda name: TABLES[name](runs))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -239,6 +239,7 @@ def task_values(task: choices.Choice[TaskSpec]) -> dict[str, Any]:
         "kind": spec.kind,
         "target": spec.target,
         "metric": spec.metric,
+        "more_metrics": spec.more_metrics,
         "labels": spec.labels,
         "score_range": spec.score_range,
         "version": spec.version,
@@ -298,60 +299,56 @@ def stream_values(stream: choices.Choice[StreamConfig]) -> dict[str, Any]:
 
 def protocols(arguments: argparse.Namespace) -> None:
     """List the protocols."""
-    found = choices.protocols(arguments.config_dir)
-    if arguments.json:
-        values = list(map(protocol_values, found.usable.values()))
-        print_json({"protocols": values, "broken": found.broken})
-        return
-    screen = Screen()
-    rows = [
-        [protocol.name, settings_text(protocol.content), protocol.summary]
-        for protocol in found.usable.values()
-    ]
-    hidden = screen.table(PROTOCOL_COLUMNS, [Group("", rows)])
-    _say_broken(screen, found.broken)
-    _say_more(screen, hidden, "protocol")
-
-
-def protocol_values(protocol: choices.Choice[dict[str, Any]]) -> dict[str, Any]:
-    """Return a protocol as JSON has it."""
-    return {
-        "name": protocol.name,
-        "note": protocol.note,
-        "settings": protocol.content,
-        "file": str(protocol.file),
-    }
+    _list_settings(
+        arguments,
+        "protocol",
+        choices.protocols(arguments.config_dir),
+        PROTOCOL_COLUMNS,
+        lambda protocol: [protocol.name, settings_text(protocol.content), protocol.summary],
+    )
 
 
 def encoders(arguments: argparse.Namespace) -> None:
     """List the pretrained encoders."""
-    found = choices.backbones(arguments.config_dir)
-    if arguments.json:
-        values = list(map(backbone_values, found.usable.values()))
-        print_json({"backbones": values, "broken": found.broken})
-        return
-    screen = Screen()
-    rows = [
-        [
+    _list_settings(
+        arguments,
+        "backbone",
+        choices.backbones(arguments.config_dir),
+        BACKBONE_COLUMNS,
+        lambda backbone: [
             backbone.name,
             backbone.summary or "-",
             WEIGHTS.get(str(backbone.content.get("origin")), "-"),
             str(backbone.content.get("location", "-")),
-        ]
-        for backbone in found.usable.values()
-    ]
-    hidden = screen.table(BACKBONE_COLUMNS, [Group("", rows)])
+        ],
+    )
+
+
+def _list_settings(
+    arguments: argparse.Namespace,
+    kind: str,
+    found: choices.Choices[dict[str, Any]],
+    columns: Sequence[Column],
+    row: Callable[[choices.Choice[dict[str, Any]]], list[str]],
+) -> None:
+    """List files of settings: ``kind`` says what they are, ``row`` what stands in a line."""
+    if arguments.json:
+        values = list(map(settings_values, found.usable.values()))
+        print_json({f"{kind}s": values, "broken": found.broken})
+        return
+    screen = Screen()
+    hidden = screen.table(columns, [Group("", list(map(row, found.usable.values())))])
     _say_broken(screen, found.broken)
-    _say_more(screen, hidden, "backbone")
+    _say_more(screen, hidden, kind)
 
 
-def backbone_values(backbone: choices.Choice[dict[str, Any]]) -> dict[str, Any]:
-    """Return a backbone as JSON has it."""
+def settings_values(choice: choices.Choice[dict[str, Any]]) -> dict[str, Any]:
+    """Return a file of settings as JSON has it."""
     return {
-        "name": backbone.name,
-        "note": backbone.note,
-        "settings": backbone.content,
-        "file": str(backbone.file),
+        "name": choice.name,
+        "note": choice.note,
+        "settings": choice.content,
+        "file": str(choice.file),
     }
 
 

@@ -273,7 +273,7 @@ def _protocol(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FB
     """Show a protocol."""
     protocol = _chosen("protocol", name, choices.protocols(extra))
     if as_json:
-        listing.print_json(listing.protocol_values(protocol))
+        listing.print_json(listing.settings_values(protocol))
         return
     screen = Screen()
     screen.paragraph(f"{name}: {protocol.summary}".removesuffix(": "), style="bold")
@@ -294,7 +294,7 @@ def _backbone(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FB
     """Show a backbone."""
     backbone = _chosen("backbone", name, choices.backbones(extra))
     if as_json:
-        listing.print_json(listing.backbone_values(backbone))
+        listing.print_json(listing.settings_values(backbone))
         return
     screen = Screen()
     screen.paragraph(f"{name}: {backbone.summary}".removesuffix(": "), style="bold")

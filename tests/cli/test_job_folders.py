@@ -45,7 +45,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working folder, in which jobs can be composed."""
     monkeypatch.chdir(tmp_path)
     register_groups()
-    with hydra_composes_alike(), initialize_config_dir(str(conf_folder().resolve()), version_base="1.3"):
+    with (
+        hydra_composes_alike(),
+        initialize_config_dir(str(conf_folder().resolve()), version_base="1.3"),
+    ):
         yield tmp_path
 
 
