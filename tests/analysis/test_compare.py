@@ -198,6 +198,18 @@ def test_what_all_runs_share_stands_above_the_table() -> None:
     assert table_of(scored(4, 0.4)).above == ()  # one run: nothing to tell apart
 
 
+def test_the_majority_answer_is_the_last_line() -> None:
+    """It is no run, so it neither hides a column nor shows one."""
+    runs = [scored(4, 0.4, majority=[0.5, 0.2, 0.0]), scored(4, 0.5, "replay")]
+    table = table_of(*runs)
+    assert table.header == ["learner", "average\nscore %"]
+    assert table.sections[-1][0].cells == ["majority answer", "23.3"]
+    floor = scored(4, 0.2, "majority", majority=[0.5, 0.2, 0.0])
+    assert "majority answer" not in str(table_of(runs[0], floor).sections)
+    lacking = scored(4, 0.4, majority=[0.5, None, 0.0])  # a span task has none
+    assert "majority answer" not in str(table_of(lacking).sections)
+
+
 TIMED = TimingRecord(train_s=61.5, evaluate_s=12.25)
 
 

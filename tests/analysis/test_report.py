@@ -123,6 +123,16 @@ def test_prefix_joint_gives_the_exact_intransigence() -> None:
     assert (row["gap to independent %"], row["FWT_ind %"]) == (f"{MINUS}10.0", "10.0")
 
 
+def test_the_majority_answer_has_a_line_and_a_column() -> None:
+    floor = [0.5, 0.2, 0.0]
+    rows = headline(record_of(majority=floor), record_of("replay", majority=floor))
+    assert [row["method"] for row in rows] == ["finetune", "replay", "majority answer"]
+    assert rows[-1]["average score %"] == "23.3"
+    record = record_of(majority=floor)
+    table = task_table(build_methods(runs_of(record)), record)
+    assert [row[7].text for row in table.rows] == ["50.0", "20.0", "0.0"]
+
+
 def test_tasks_show_learned_end_and_lost() -> None:
     record = record_of(
         labels={ORDER[0]: ["a", "b"], ORDER[1]: ["a"] * 9, ORDER[2]: None},

@@ -14,7 +14,7 @@ from stream.run import run as run_module
 from stream.run import runner
 from stream.run.settings import with_learner
 from tests.cli.test_command_line import results
-from tests.run.program import ROOT, TINY, run
+from tests.run.program import ROOT, TINY, run, run_plain
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +45,26 @@ def test_reused_cells_are_those_that_would_be_measured(tmp_path: Path, learner: 
         assert results(tmp_path / "on")["memory"] == results(tmp_path / "off")["memory"]
     else:  # learning changes what serves earlier tasks, so nothing can be reused
         assert states(tmp_path / "on") == [one, two, three]
+
+
+def test_linear_probes_are_those_of_a_run_that_did_not_stop(tmp_path: Path) -> None:
+    """They change no score, the first tasks' are kept, and those at the end are of the end."""
+    given = ["learner=finetune", "evaluation.linear_probe=true", "evaluation.baseline=false"]
+    for name, tasks in (("whole", "[cola,stsb]"), ("grown", "[cola]")):
+        (tmp_path / name).mkdir()
+        assert run(tmp_path / name, *given, f"task={tasks}")[0] == 0
+    (record,) = (tmp_path / "grown").rglob("results.json")
+    longer = [f"resume={record.parent}", "task=[cola,stsb]"]
+    assert run_plain(tmp_path / "grown", *longer)[::2] == (0, "")
+    whole, grown = results(tmp_path / "whole"), results(tmp_path / "grown")
+    assert evidence(tmp_path / "whole") == evidence(tmp_path / "grown")
+    probes = whole["linear_probe"]
+    for name in ("learned", "final"):
+        assert probes[name] == grown["linear_probe"][name]
+        assert len(probes[name]) == 2
+    lost = probes["learned"][0] - probes["final"][0]
+    assert whole["metrics"]["representation_forgetting"] == pytest.approx(lost)
+    assert whole["majority"] == grown["majority"]
 
 
 def test_verify_stops_where_equal_tensors_give_other_logits(
