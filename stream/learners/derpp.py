@@ -88,11 +88,12 @@ class Derpp(Replaying):
             self.shared_tensors[name] = self.shared_tensors[name][left]
         split, model = self.stored.rows_of(task), self.model
         model.eval()
-        parts = [torch.zeros(0, task.num_outputs, device=model.device)]
+        parts = []
         for rows in np.array_split(np.arange(len(split)), max(-(-len(split) // 32), 1)):
             if not len(rows):  # a reservoir that the task left no row in
                 continue
             with torch.no_grad(), model.computing():
                 parts += model(collate([(task, split, rows)], self.pad_id).to(model.device))
         model.train()
-        self.shared_tensors[task.name] = joined(parts)
+        none = torch.zeros(0, model.head(task.head_name).outputs, device=model.device)
+        self.shared_tensors[task.name] = joined(parts or [none])

@@ -61,7 +61,10 @@ class Hat(Learner):
     gate_lr: float = setting(0.05, POSITIVE)
 
     tags: ClassVar[Tags] = Tags(
-        paper="Serra et al. 2018, arXiv 1801.01423", stores="gates, head", keeps_logits=True
+        paper="Serra et al. 2018, arXiv 1801.01423",
+        stores="gates, head",
+        keeps_logits=True,
+        class_incremental=False,  # a text passes through the gates of its task
     )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:

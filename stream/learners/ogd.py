@@ -14,9 +14,11 @@ ends, whatever the optimizer; without, only the gradient is projected, as A-GEM'
 Stored are ``directions`` vectors a task, each as long as all that tasks share: 20 of 26 tasks for
 adapters of size 64 in MiniLM are 0.3 billion numbers, for the whole encoder 12 billion. So adapters
 are the default. They are made orthonormal in float64, and kept and applied in float32. Heads of
-their own are outside; one head for all tasks is inside.
+their own are outside. One head for all tasks is inside, with the rows of the classes met when a
+direction was stored: it is 0 in those of later classes, and has no entries for them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -56,9 +58,7 @@ class Ogd(Sequential):
 
     def begin_task(self, task: Task) -> None:
         """Note what is projected, in an order that stays."""
-        head = self.model.head(task.head_name)
-        of_all = [] if task.head_name == task.name else list(head.parameters())
-        self._held = [*self.shared_parameters().values(), *of_all]
+        self._held = list(self.shared_parameters().values())
 
     def after_backward(self, batch: Batch) -> None:
         """Project the gradient, and note where the weights stand."""
@@ -67,7 +67,7 @@ class Ogd(Sequential):
         for parameter in self._held:
             if parameter.grad is None:  # a projected gradient has entries everywhere
                 parameter.grad = torch.zeros_like(parameter)
-        project_out(self._bases(), [p.grad for p in self._held if p.grad is not None])
+        self._project([p.grad for p in self._held if p.grad is not None])
         if self.hold_steps:
             self._before = [parameter.detach().clone() for parameter in self._held]
 
@@ -77,13 +77,31 @@ class Ogd(Sequential):
             return
         with torch.no_grad():
             moves = [p - before for p, before in zip(self._held, self._before, strict=True)]
-            project_out(self._bases(), moves)
+            self._project(moves)
             for parameter, before, move in zip(self._held, self._before, moves, strict=True):
                 parameter.copy_(before + move)
 
     def end_task(self, task: Task) -> None:
         """Store the directions that keep the task's outputs."""
         self.shared_tensors[task.name] = widened(self._bases(), self._gradients(task))
+
+    def _project(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Take the stored directions out of one tensor for each that is held, in place."""
+        vector = self._vector(tensors)
+        project_out(self._bases(), vector)
+        if self.shares_head:
+            tensors[-2].copy_(vector[-1][:, :-1])
+            tensors[-1].copy_(vector[-1][:, -1])
+
+    def _vector(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return what is stored as one vector: a shared head last, class by class with its bias.
+
+        So a class that is met later only adds entries at the end.
+        """
+        if not self.shares_head:
+            return list(tensors)
+        *others, weight, bias = tensors
+        return [*others, torch.cat([weight, bias[:, None]], 1)]
 
     def _bases(self) -> list[torch.Tensor]:
         """Return the orthonormal rows of each task, in the order learned, float32 [n, P]."""
@@ -102,8 +120,8 @@ class Ogd(Sequential):
             batch = collate([(task, split, np.array([row]))], self.pad_id).to(model.device)
             with model.computing():
                 true_outputs(batch.parts[0], model(batch)[0], batch.labels[0]).sum().backward()
-            gradients = (torch.zeros_like(p) if p.grad is None else p.grad for p in self._held)
-            found.append(torch.cat([gradient.flatten() for gradient in gradients]))
+            gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._held]
+            found.append(torch.cat([part.flatten() for part in self._vector(gradients)]))
         model.zero_grad(set_to_none=True)
         model.train()
         return torch.stack(found)

@@ -82,9 +82,10 @@ class Prototype(Learner):
 
     def begin_task(self, task: Task) -> None:
         """Leave no class of a new head to its first weights."""
-        is_new = Sums.kept(self.shared_tensors, task.head_name) is None
+        head = self.model.head(task.head_name)
+        is_new = Sums.kept(self.shared_tensors, task.head_name, head.outputs) is None
         if is_new and not task.is_regression:
-            self._fill(task, torch.zeros(()), torch.tensor(Head.NEVER))
+            self._fill(head, torch.zeros(()), torch.tensor(Head.NEVER))
 
     def end_task(self, task: Task) -> None:
         """Fit the head, on all that is known of its classes."""
@@ -93,7 +94,9 @@ class Prototype(Learner):
         order = numpy_generator(self.seed, "held out", task.name).permutation(rows)
         held_out = np.isin(np.arange(rows), order[: max(rows // HELD_OUT, 1)])
         fitted, others = sums_of(self.model, task, self.pad_id, held_out, gram=ridge)
-        sums, kept = fitted + others, Sums.kept(self.shared_tensors, task.head_name)
+        head = self.model.head(task.head_name)
+        sums = fitted + others
+        kept = Sums.kept(self.shared_tensors, task.head_name, head.outputs)
         sums = sums if kept is None else kept + sums
         if task.head_name != task.name:  # other tasks have it too
             self.shared_tensors.update(sums.named(task.head_name))
@@ -108,12 +111,10 @@ class Prototype(Learner):
             bias = -far if self.metric == "euclidean" else torch.zeros_like(far)
         if not task.is_regression:
             bias = torch.where(sums.counts > 0, bias, Head.NEVER)
-        self._fill(task, weight, bias)
+        self._fill(head, weight, bias)
 
-    def _fill(self, task: Task, weight: torch.Tensor, bias: torch.Tensor) -> None:
-        """Give the task's head its values."""
-        head = self.model.head(task.head_name)
+    def _fill(self, head: Head, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        """Give a head its values."""
         with torch.no_grad():
-            for parameter, values in ((head.weight, weight), (head.bias, bias)):
-                # Of a head that all tasks share there are rows of the classes met so far alone.
-                parameter.copy_(values[: head.outputs] if values.ndim else values)
+            head.weight.copy_(weight)
+            head.bias.copy_(bias)

@@ -12,8 +12,11 @@ from stream.data.task import SHARED_HEAD, Task
 from stream.learners.agem import Agem
 from stream.learners.base import Learner
 from stream.learners.derpp import Derpp
+from stream.learners.er_ace import ErAce
 from stream.learners.ewc import Ewc
+from stream.learners.gem import Gem
 from stream.learners.lwf import Lwf
+from stream.learners.ogd import Ogd
 from stream.learners.replay import Replay
 from stream.learners.si import Si
 from stream.learners.workload import Epoch
@@ -92,6 +95,85 @@ def test_replay_lets_stored_rows_choose_between_all_classes(mask: str) -> None:
     assert run.learner.loss(batch).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
+def test_er_ace_compares_stored_rows_with_all_classes_that_were_met() -> None:
+    """Caccia et al. 2022, equation 2: a new row with the classes of its batch alone."""
+    run, task = begun(ErAce(replayed=8))
+    moved(run)
+    train = task.split("train")
+    two_of_three = np.flatnonzero(train.labels != 3)[:6]
+    drawn = run.learner.stored.of_each(8, np.random.default_rng(0))
+    batch = collate([(task, train, two_of_three), *drawn], 0)
+    head, parts = run.model.head(SHARED_HEAD), [batch.only(slice(i, i + 1)) for i in range(2)]
+    new, stored = (logits_by_hand(run.model.encoder, head, part) for part in parts)
+    assert (new.shape[1], stored.shape[1]) == (5, 5)
+    assert set(batch.labels[0].tolist()) == {2, 4}
+    expected = cross_entropy(new[:, [2, 4]], (batch.labels[0] == 4).long()).mean()
+    expected += cross_entropy(stored, batch.labels[1]).mean()
+    assert run.learner.loss(batch).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def all_classes(rows: torch.Tensor) -> torch.Tensor:
+    """Rows of the classes met, and zeros for the others of 5."""
+    return torch.cat([rows, rows.new_zeros(5 - len(rows), *rows.shape[1:])])
+
+
+def flat(encoder: list[torch.Tensor], head: list[torch.Tensor]) -> torch.Tensor:
+    """What all tasks share as one vector, with entries for all classes."""
+    return torch.cat([t.detach().double().flatten() for t in (*encoder, *map(all_classes, head))])
+
+
+def of_true_logits(run: Stream, task: Task) -> torch.Tensor:
+    """The gradient of each training row's true logit, in float64, as `flat` vectors [N, P]."""
+    encoder = copy.deepcopy(run.model.encoder).double().eval()
+    head = copy.deepcopy(run.model.head(SHARED_HEAD)).double().requires_grad_()
+    names = [name for name in run.learner.shared_parameters() if not name.startswith("heads.")]
+    wanted = [*map(encoder.get_parameter, names), head.weight, head.bias]
+    split = task.split("train")
+    logits = encoder(collate([(task, split, np.arange(len(split)))], 0)) @ head.weight.T + head.bias
+    gradients = [
+        torch.autograd.grad(logits[row, label], wanted, retain_graph=True)
+        for row, label in enumerate(split.labels.tolist())
+    ]
+    return torch.stack([flat(list(found[:-2]), list(found[-2:])) for found in gradients])
+
+
+def test_ogd_moves_along_no_true_logit_with_the_head_inside() -> None:
+    """Farajtabar et al. 2020, algorithm 1, over two classes, three more, and the first two again.
+
+    Gradients are what least squares leave, steps are orthogonal; a logit of before has no part in
+    the rows of classes that were met later.
+    """
+    tasks = [made_task("a", 2, 16), made_task("b", 3, 16), made_task("c", 2, 16)]
+    learner = Ogd(directions=16, size=2)
+    run = Stream(learner, with_shared_head(tasks, [["a", "c"]]))
+    vectors = torch.zeros(0)
+    for task in run.tasks:
+        learner.start(task)
+        shared = list(learner.shared_parameters().values())
+        before = flat(shared[:-2], shared[-2:])
+        generator = torch.Generator().manual_seed(0)
+        for parameter in shared:
+            parameter.grad = torch.randn(parameter.shape, generator=generator)
+        gradients = [parameter.grad.clone() for parameter in shared]
+        learner.after_backward(first_batch(run, task))
+        given = flat(gradients[:-2], gradients[-2:])
+        projected = [parameter.grad for parameter in shared]
+        fitted = vectors.T @ torch.linalg.lstsq(vectors.T, given).solution if len(vectors) else 0.0
+        found = flat(projected[:-2], projected[-2:])
+        torch.testing.assert_close(found, given - fitted, rtol=0, atol=1e-4)
+        fit(learner, task, SHORT)
+        shared = list(learner.shared_parameters().values())
+        moved_by = flat(shared[:-2], shared[-2:]) - before
+        assert moved_by[-5:].abs().max() > 0  # biases of the head
+        if len(vectors):
+            along = (vectors @ moved_by).abs() / (vectors.norm(dim=1) * moved_by.norm())
+            assert along.max() < 1e-5
+        new = of_true_logits(run, task)
+        vectors = torch.cat([vectors, new]) if len(vectors) else new
+    widths = [len(learner.shared_tensors[name][0]) for name in "abc"]
+    assert [width - widths[0] for width in widths] == [0, 3 * 17, 3 * 17]
+
+
 def test_derpp_compares_logits_over_the_classes_that_were_met() -> None:
     """Buzzega et al. 2020, equation 6, with logits of two classes although five are met now."""
     learner = Derpp(replayed=4, alpha=0.7, beta=0.3)
@@ -133,8 +215,11 @@ def test_ewc_holds_the_rows_of_the_head_that_were_met() -> None:
 
 
 def test_si_follows_the_head_along_its_path() -> None:
-    """Zenke et al. 2017: w = -sum g dx, Omega = w / (D^2 + xi) where w is above 0."""
-    run, task = begun(Si(xi=0.1))
+    """Zenke et al. 2017: w = -sum g dx, Omega = w / (D^2 + xi) where w is above 0.
+
+    xi is ``damping`` times the mean of D^2 over all shared weights, of which the head's alone move.
+    """
+    run, task = begun(Si(damping=0.3))
     head, start = run.model.head(SHARED_HEAD), run.model.head(SHARED_HEAD).weight.detach().clone()
     before = run.learner.shared_tensors[f"weight.{HEAD}"].clone()
     assert before.shape == (5, 16)
@@ -147,14 +232,20 @@ def test_si_follows_the_head_along_its_path() -> None:
         head.weight.add_(step)
     run.learner.after_step(batch)
     run.learner.finish(task)
-    omega = (-gradient.double() * step.double() / (step.double() ** 2 + 0.1)).clamp(0)
+    squares = (head.weight.detach().double() - start.double()) ** 2
+    xi = 0.3 * squares.sum() / sum(p.numel() for p in run.learner.shared_parameters().values())
+    omega = (-gradient.double() * step.double() / (squares + xi)).clamp(0)
     after = run.learner.shared_tensors[f"weight.{HEAD}"]
     torch.testing.assert_close((after - before).double(), omega, rtol=1e-3, atol=1e-6)
 
 
-def test_agem_turns_the_gradient_of_the_head_aside_too() -> None:
-    """Chaudhry et al. 2019, equation 11, where encoder and head are one vector."""
-    run, task = begun(Agem(replayed=8))
+@pytest.mark.parametrize("learner", [Agem(replayed=8), Gem(replayed=8, margin=0.0)])
+def test_the_gradient_of_the_head_is_turned_aside_too(learner: Learner) -> None:
+    """Chaudhry et al. 2019, equation 11, where encoder and head are one vector.
+
+    With one earlier task it is what Lopez-Paz & Ranzato 2017, equation 11, comes to as well.
+    """
+    run, task = begun(learner)
     moved(run)
     batch = first_batch(run, task)
     named = run.learner.shared_parameters()

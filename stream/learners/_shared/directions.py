@@ -1,6 +1,7 @@
 """Orthonormal directions, and what is left of a vector without them; and the outputs to keep.
 
 P entries of a vector, n directions. A vector may be many tensors, whose entries follow each other.
+Where vectors grow at their end, directions of before are 0 there: they have fewer entries than P.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,13 +20,14 @@ def widened(bases: Sequence[torch.Tensor], vectors: torch.Tensor) -> torch.Tenso
     in the span already adds no row.
 
     Args:
-        bases: orthonormal rows, float32 [n, P] each.
+        bases: orthonormal rows, float32 [n, at most P] each.
         vectors: the vectors, float32 [n, P].
     """
-    sizes, rows = vectors.double().norm(dim=1), vectors.double()
+    rows = vectors.to(torch.float64, copy=True)
+    sizes = rows.norm(dim=1)
     for basis in [*bases, *bases]:
-        directions = basis.double()
-        rows = rows - (rows @ directions.T) @ directions
+        directions, known = basis.double(), rows[:, : basis.shape[1]]
+        known -= (known @ directions.T) @ directions
     found = rows.new_zeros(len(rows), rows.shape[1])
     count = 0
     for row, size in zip(rows, sizes, strict=True):
@@ -41,13 +43,14 @@ def project_out(bases: Iterable[torch.Tensor], vector: Sequence[torch.Tensor]) -
     """Take all directions out of a vector, in place.
 
     Args:
-        bases: orthonormal rows [n, P] each.
+        bases: orthonormal rows [n, at most P] each.
         vector: tensors of P entries together.
     """
     with torch.no_grad():
         flat = torch.cat([tensor.flatten() for tensor in vector])
         for basis in bases:
-            flat -= (basis @ flat) @ basis
+            known = flat[: basis.shape[1]]
+            known -= (basis @ known) @ basis
         sizes = [tensor.numel() for tensor in vector]
         for tensor, entries in zip(vector, flat.split(sizes), strict=True):
             tensor.copy_(entries.view_as(tensor))

@@ -43,11 +43,19 @@ class Sums:
         return cls(read.T @ read, features.T @ targets, targets.sum(0), targets.square().sum())
 
     @classmethod
-    def kept(cls, tensors: Mapping[str, torch.Tensor], head: str) -> "Sums | None":
-        """Return what earlier tasks left for a head; None if it is new."""
+    def kept(cls, tensors: Mapping[str, torch.Tensor], head: str, outputs: int) -> "Sums | None":
+        """Return what earlier tasks left for a head; None if it is new.
+
+        Args:
+            tensors: where it is.
+            head: the head's name.
+            outputs: K now; outputs that it got since have sums of 0.
+        """
         if f"counts.{head}" not in tensors:
             return None
         gram, products, counts = (tensors[f"{name}.{head}"] for name in KEPT)
+        more = (0, outputs - len(counts))
+        products, counts = functional.pad(products, more), functional.pad(counts, more)
         return cls(gram, products, counts, counts.new_zeros(()))
 
     def named(self, head: str) -> dict[str, torch.Tensor]:
@@ -71,13 +79,14 @@ def sums_of(
         gram: whether X'X is wanted.
     """
     split, middle = task.split("train"), middle_of(task)
+    outputs = model.head(task.head_name).outputs  # of a shared head the classes met so far
     found: dict[bool, Sums] = {}
     for rows, vectors in text_vectors(model, task, pad_id):
         labels = torch.from_numpy(split.labels[rows]).to(vectors.device)
         if task.is_regression:
             targets = labels.double()[:, None] - middle
         else:
-            targets = functional.one_hot(labels, task.num_outputs).double()
+            targets = functional.one_hot(labels, outputs).double()
         for held in (False, True):
             mine = torch.from_numpy(held_out[rows] == held).to(vectors.device)
             sums = Sums.of(vectors[mine], targets[mine], gram=gram)
