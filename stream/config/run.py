@@ -24,7 +24,7 @@ from stream.config.setting import (
     at_least,
     setting,
 )
-from stream.config.shared_head import SharedHeadConfig
+from stream.config.shared_head import SharedHeadConfig, check_classes, require_shares_head
 from stream.config.task import TaskSpec
 from stream.errors import NeededError, choose, require, unknown
 
@@ -224,6 +224,9 @@ class RunConfig(Settings):
             raise unknown("device", self.device, (*DEVICES, "..."))
         if self.scenario == "inferred":
             self.router.check(self.task)
+        if self.scenario == "shared_head":
+            require_shares_head(self.learner)
+            check_classes(self.task, self.stream.shared_labels)
         if isinstance(self.data, FilesData) and self.data.root is None:
             lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
             if lost:

@@ -30,6 +30,7 @@ import torch
 
 from stream.config.run import TrainingConfig
 from stream.config.setting import POSITIVE, Settings, setting
+from stream.config.shared_head import require_shares_head
 from stream.data.batches import Batch, collate, training_rows
 from stream.data.task import SHARED_HEAD, Task
 from stream.errors import require
@@ -498,9 +499,5 @@ def require_sharing(learner: Learner, *, wanted: bool) -> None:
     vars(learner).pop("tags", None)  # of an earlier stream
     if not wanted:
         return
-    require(
-        learner.tags.shares_head,
-        f"learner {learner.name} cannot share one head: what serves a task is the task's alone; "
-        "scenario=inferred is for such learners",
-    )
+    require_shares_head(learner)
     vars(learner)["tags"] = replace(learner.tags, parameter_isolation=False)

@@ -9,14 +9,14 @@ import torch
 from stream.config.paths import cache_folder, tokenizer_location
 from stream.config.run import RunConfig
 from stream.data.build import Notify, build_tasks
-from stream.data.shared_head import check_shared, with_shared_head
+from stream.data.shared_head import with_shared_head
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import require
 from stream.evaluation.routed import Routing
 from stream.evaluation.task_metrics import check_metrics
 from stream.formatting import count
-from stream.learners.base import Learner, require_sharing
+from stream.learners.base import Learner
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.models.pretrained import check_backbone, check_vocabulary
@@ -47,9 +47,6 @@ def build_run(
     Raises:
         UserError: something asked for is not there or makes no sense.
     """
-    if config.scenario == "shared_head":
-        check_shared(config.task, config.stream.shared_labels)
-        require_sharing(config.learner, wanted=True)
     device = pick_device(config.device)
     check_backbone(config.backbone)
     for spec in config.task.values():

@@ -60,7 +60,7 @@ RUNS: dict[str, Callable[[], RunConfig]] = {
     "hub's": lambda: on(backbone=BackboneConfig("bert", "hub", "some/id")),
     "two tasks": lambda: on(task=task() | {"other": one_task().task["rte"]}),
     "two tasks with one head": lambda: on(
-        task=task() | {"other": one_task().task["rte"]}, scenario="shared_head"
+        "finetune", task=task() | {"other": one_task().task["rte"]}, scenario="shared_head"
     ),
     "a sample of a class": lambda: on(limits=Limits(per_class=8)),
     "files": files,
@@ -165,3 +165,18 @@ def test_data_root_is_needed_unless_all_folders_are_absolute() -> None:
     files(None, files=ABSOLUTE, original=ABSOLUTE)
     with pytest.raises(UserError, match=r"data.root is needed.*rte"):
         files(None, files=ABSOLUTE, original=RELATIVE)
+
+
+@pytest.mark.parametrize(
+    ("learner", "tasks", "message"),
+    [
+        ("adapter", "[cola,rte]", "learner adapter cannot share one head: .*scenario=inferred"),
+        ("finetune", "[cola,stsb]", "is for tasks with classes; these have none: stsb"),
+    ],
+)
+def test_one_head_is_refused_where_a_run_is_composed(
+    learner: str, tasks: str, message: str
+) -> None:
+    """So a sweep is refused before its first job."""
+    with pytest.raises(UserError, match=message):
+        compose_settings(["scenario=shared_head", f"learner={learner}", f"task={tasks}"])
