@@ -11,8 +11,8 @@ decay), and what is no linear map, embeddings and LayerNorms, is not masked.
 
 Deviations: the code adds |h_i| over tokens without dividing by |h|_1, padding included; here each
 token counts alike and padding does not. A row's bias is masked with it (T5 has none). Heads are
-not masked, be they one a task or one for all. ``part=adapter`` masks the rows of both maps of one shared adapter set,
-as the paper does with both maps of LoRA.
+not masked, be they one a task or one for all. ``part=adapter`` masks the rows of both maps of one
+shared adapter set, as the paper does with both maps of LoRA.
 """
 
 from collections.abc import Sequence
