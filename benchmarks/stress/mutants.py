@@ -312,8 +312,9 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/ogd.py": (
-        (DIRECTIONS, *contract("ogd")),
+        (DIRECTIONS, SHARING, *contract("ogd")),
         (
+            ("flattened(gradients, headed=self.shares_head)", "flattened(gradients, headed=False)"),
             ("if not (self.shared_tensors and self.hold_steps):", "if True:"),
             ("order[: self.directions]", "order[: self.directions + 1]"),
         ),
@@ -393,7 +394,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (PROTOTYPE, *contract("prototype")),
         (
             ("far = weight.square().sum(1) / 2", "far = weight.square().sum(1)"),
-            ("sums if kept is None else kept + sums", "sums"),
+            ("fitted + others if kept is None else kept + (fitted + others)", "fitted + others"),
             ("HELD_OUT = 5", "HELD_OUT = 2"),
             ("bias = torch.where(sums.counts > 0, bias, Head.NEVER)", "pass"),
         ),
@@ -536,9 +537,10 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/_shared/directions.py": (
-        (DIRECTIONS,),
+        (DIRECTIONS, SHARING),
         (
-            ("flat -= (basis @ flat) @ basis", "flat -= 0.5 * (basis @ flat) @ basis"),
+            ("known = flat[: basis.shape[1]]", "known = flat[-basis.shape[1] :]"),
+            ("known -= (basis @ known) @ basis", "known -= 0.5 * (basis @ known) @ basis"),
             ("if row.norm() > SMALLEST * size", "if True"),
         ),
     ),
@@ -547,6 +549,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("(self._values + penalty)", "(self._values + 2 * penalty)"),
             ("- 2 * held_out.products", "- held_out.products"),
+            ("more = (0, outputs - len(counts))", "more = (outputs - len(counts), 0)"),
         ),
     ),
     "stream/learners/_shared/reparameterized.py": (

@@ -31,12 +31,7 @@ from stream.learners.base import Learner, Tags
 from stream.learners.workload import Epoch
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import Architecture
-from stream.models.modules.hard_attention import (
-    Protection,
-    Scale,
-    compensation,
-    insert_attended,
-)
+from stream.models.modules.hard_attention import Protection, Scale, compensation, insert_attended
 
 MOST_E = 6.0
 

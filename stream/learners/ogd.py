@@ -18,7 +18,6 @@ their own are outside. One head for all tasks is inside, with the rows of the cl
 direction was stored: it is 0 in those of later classes, and has no entries for them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -28,7 +27,7 @@ import torch
 from stream.config.setting import at_least, setting
 from stream.data.batches import Batch, collate
 from stream.data.task import Task
-from stream.learners._shared.directions import project_out, true_outputs, widened
+from stream.learners._shared.directions import flattened, project_out, true_outputs, widened
 from stream.learners._shared.sequential import Sequential
 from stream.learners.base import Tags
 from stream.seeding import numpy_generator
@@ -67,7 +66,8 @@ class Ogd(Sequential):
         for parameter in self._held:
             if parameter.grad is None:  # a projected gradient has entries everywhere
                 parameter.grad = torch.zeros_like(parameter)
-        self._project([p.grad for p in self._held if p.grad is not None])
+        gradients = [p.grad for p in self._held if p.grad is not None]
+        project_out(self._bases(), gradients, headed=self.shares_head)
         if self.hold_steps:
             self._before = [parameter.detach().clone() for parameter in self._held]
 
@@ -77,31 +77,13 @@ class Ogd(Sequential):
             return
         with torch.no_grad():
             moves = [p - before for p, before in zip(self._held, self._before, strict=True)]
-            self._project(moves)
+            project_out(self._bases(), moves, headed=self.shares_head)
             for parameter, before, move in zip(self._held, self._before, moves, strict=True):
                 parameter.copy_(before + move)
 
     def end_task(self, task: Task) -> None:
         """Store the directions that keep the task's outputs."""
         self.shared_tensors[task.name] = widened(self._bases(), self._gradients(task))
-
-    def _project(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Take the stored directions out of one tensor for each that is held, in place."""
-        vector = self._vector(tensors)
-        project_out(self._bases(), vector)
-        if self.shares_head:
-            tensors[-2].copy_(vector[-1][:, :-1])
-            tensors[-1].copy_(vector[-1][:, -1])
-
-    def _vector(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return what is stored as one vector: a shared head last, class by class with its bias.
-
-        So a class that is met later only adds entries at the end.
-        """
-        if not self.shares_head:
-            return list(tensors)
-        *others, weight, bias = tensors
-        return [*others, torch.cat([weight, bias[:, None]], 1)]
 
     def _bases(self) -> list[torch.Tensor]:
         """Return the orthonormal rows of each task, in the order learned, float32 [n, P]."""
@@ -121,7 +103,7 @@ class Ogd(Sequential):
             with model.computing():
                 true_outputs(batch.parts[0], model(batch)[0], batch.labels[0]).sum().backward()
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._held]
-            found.append(torch.cat([part.flatten() for part in self._vector(gradients)]))
+            found.append(flattened(gradients, headed=self.shares_head))
         model.zero_grad(set_to_none=True)
         model.train()
         return torch.stack(found)

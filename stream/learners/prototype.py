@@ -11,9 +11,10 @@ rows after a fit on the others, as in the paper, or a setting.
 
 Sums are in float64, the heads that they give in float32. They are those of a head: of one task, and
 then nothing is kept but the head; or, where tasks share one, of all classes met so far, and then C,
-the counts, and for ridge G are stored for the next task. A new task changes no mean of other
-classes. RanPAC's adaptation of the encoder on the first task (its phase 1) is left out. Scores are
-fitted by ridge regression whichever the kind, around the middle of their range.
+the counts, and for ridge G are stored for the next task; the penalty is chosen on the newest task's
+rows alone, as in RanPAC's code. A new task changes no mean of other classes. RanPAC's adaptation of
+the encoder on the first task (its phase 1) is left out. Scores are fitted by ridge regression
+whichever the kind, around the middle of their range.
 """
 
 from collections.abc import Sequence
@@ -95,9 +96,8 @@ class Prototype(Learner):
         held_out = np.isin(np.arange(rows), order[: max(rows // HELD_OUT, 1)])
         fitted, others = sums_of(self.model, task, self.pad_id, held_out, gram=ridge)
         head = self.model.head(task.head_name)
-        sums = fitted + others
         kept = Sums.kept(self.shared_tensors, task.head_name, head.outputs)
-        sums = sums if kept is None else kept + sums
+        sums = fitted + others if kept is None else kept + (fitted + others)
         if task.head_name != task.name:  # other tasks have it too
             self.shared_tensors.update(sums.named(task.head_name))
         if ridge:

@@ -108,12 +108,10 @@ def test_the_head_is_stored_once_and_its_rows_as_they_are_met(name: str) -> None
         fit(run.learner, run.tasks[1], SHORT)
         stored[shared] = [*rows, count_stored(run.learner.stored_states(run.tasks))[0]]
     row = WIDTH + 1
-    # Of the rows for each class met: importance, what anchors pull; sums in products and counts.
+    # Of each row: its importance and what anchors pull; the sums of its class.
     copies = {"ewc": (1, 2), "si": (1, 1), "prototype": (1, 1)}.get(name, (0, 0))
     extra = [copies[0] * 2 * row, copies[1] * 5 * row]
-    if (
-        name == "ogd"
-    ):  # each of 16 directions a task, along the rows that were met when it was stored
+    if name == "ogd":  # 16 directions a task, along the rows that were met when they were stored
         extra = [16 * 2 * row, 16 * 2 * row + 16 * 5 * row]
     if name == "derpp":
         extra[1] += 16 * (5 - 3)  # logits of the second task's rows, over all five classes

@@ -1,6 +1,6 @@
 """Prototypes against scikit-learn: class means, ridge regression, a shared head."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +10,9 @@ from sklearn.metrics import mean_squared_error
 from sklearn.neighbors import NearestCentroid
 
 from stream.data.batches import collate
-from stream.data.task import Split, Task
+from stream.data.shared_classes import SharedClasses
+from stream.data.shared_head import with_shared_head
+from stream.data.task import SHARED_HEAD, Split, Task
 from stream.evaluation.evaluate import logits_of
 from stream.learners._shared.sums import PENALTIES, Sums
 from stream.learners._shared.sums import Ridge as OwnRidge
@@ -163,74 +165,90 @@ def test_scores_are_fitted_by_ridge_whatever_the_kind() -> None:
 # --- one head for all tasks
 
 
-@dataclass(frozen=True)
-class Placed(Task):
-    """A task whose classes stand at ``first`` among 6 of one head."""
-
-    first: int = 0
-
-    @property
-    def head_name(self) -> str:
-        return "all"
-
-    @property
-    def num_outputs(self) -> int:
-        return 6
+def of_one_head() -> list[Task]:
+    """Three classes, two others, and the first three again, as reviews of two shops."""
+    tasks = [made_task("a", 3, 40), made_task("b", 2, 30), made_task("c", 3, 20)]
+    return with_shared_head(tasks, [["a", "c"]])
 
 
-def placed(name: str, first: int, num_labels: int) -> Placed:
-    task = made_task(name, num_labels, 40)
-    splits = {n: replace(s, labels=s.labels + first) for n, s in task.splits.items()}
-    return Placed(name, task.spec, splits, task.hashes, first=first)
-
-
-def both(one: Task, two: Task) -> Task:
-    """A task with the training rows of both."""
-    a, b = one.split("train"), two.split("train")
+def at_once(tasks: list[Task]) -> Task:
+    """One task that has the training rows and the classes of all."""
+    splits = [task.split("train") for task in tasks]
+    ends = np.cumsum([0, *(split.offsets[-1] for split in splits)])
     train = Split(
-        np.concatenate([a.token_ids, b.token_ids]),
-        np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),
-        np.concatenate([a.first_lengths, b.first_lengths]),
-        np.concatenate([a.labels, b.labels]),
+        np.concatenate([split.token_ids for split in splits]),
+        np.concatenate([[0], *(s.offsets[1:] + e for s, e in zip(splits, ends, strict=False))]),
+        np.concatenate([split.first_lengths for split in splits]),
+        np.concatenate([split.labels for split in splits]),
     )
-    return Placed("both", one.spec, {"train": train}, one.hashes)
+    names = tasks[0].shared.names
+    shared = SharedClasses(names, tuple(range(len(names))))
+    return replace(tasks[0], name="all", splits={"train": train, "test": train}, shared=shared)
 
 
-def head_after(learner: Prototype, *tasks: Task) -> tuple[Stream, list[Head]]:
-    """The shared head after each task."""
-    run, heads = Stream(learner, list(tasks)), []
-    run.model.heads["all"] = head = Head(learner.projection or 16, 6)
-    for task in tasks:
-        fit(run.learner, task, SHORT)
-        copy = Head(head.in_features, 6)
-        copy.load_state_dict(head.state_dict())
-        heads.append(copy)
-    return run, heads
+def head_of(run: Stream) -> dict[str, torch.Tensor]:
+    return {name: p.clone() for name, p in run.model.head(SHARED_HEAD).state().items()}
 
 
 def test_a_new_task_changes_no_mean_of_other_classes() -> None:
-    tasks = placed("a", 0, 3), placed("b", 3, 2)
-    _, (first, second) = head_after(Prototype(), *tasks)
-    assert torch.equal(first.weight[:3], second.weight[:3])
-    assert torch.equal(first.bias[:3], second.bias[:3])
-    assert (first.bias[3:] == Head.NEVER).all()
-    assert (second.bias[:5] > -1e6).all()
-    assert second.bias[5] == Head.NEVER
+    one, two, _ = of_one_head()
+    run = learned(Prototype(), one)
+    first = head_of(run)
+    assert first["weight"].shape == (3, 16)
+    run = Stream(Prototype(), [one, two])
+    fit(run.learner, one, SHORT)
+    fit(run.learner, two, SHORT)
+    second = head_of(run)
+    assert second["weight"].shape == (5, 16)
+    for name, rows in first.items():
+        assert torch.equal(second[name][:3], rows)
+    assert (second["bias"] > -1e6).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"kind": "ridge", "penalty": 1.0, "projection": 12}])
-def test_two_tasks_add_up_to_one_with_all_rows(options: dict) -> None:
-    """Classes that both have, as reviews of two shops: 0 to 2 and 2 to 4 of the head."""
-    one, two = placed("a", 0, 3), placed("b", 2, 3)
-    run, (_, apart) = head_after(Prototype(**options), one, two)
-    _, (together,) = head_after(Prototype(**options), both(one, two))
-    torch.testing.assert_close(apart.weight, together.weight, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(apart.bias, together.bias, rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"metric": "cosine"}, {"kind": "ridge", "penalty": 1.0, "projection": 12}],
+)
+def test_tasks_add_up_to_one_fit_on_all_rows(options: dict) -> None:
+    """That of this program, and scikit-learn's; what is kept between tasks are sums alone."""
+    tasks = of_one_head()
+    whole = at_once(tasks)
+    run, together = learned(Prototype(**options), *tasks), learned(Prototype(**options), whole)
+    apart, at_one_time = head_of(run), head_of(together)
+    # Features are float32 and computed in other batches: their last digits differ, no more.
+    torch.testing.assert_close(apart, at_one_time, rtol=1e-5, atol=1e-6)
+    read, labels = (
+        features_of if "projection" in options else vectors_of,
+        whole.split("train").labels,
+    )
+    train = read(run, whole, "train")
+    if "kind" in options:
+        model = Ridge(alpha=1.0, fit_intercept=False).fit(train, np.eye(5)[labels])
+        expected = model.coef_
+    else:
+        rows = unit(train) if options else train
+        expected = NearestCentroid().fit(rows, labels).centroids_
+        expected = unit(expected) if options else expected
+    np.testing.assert_allclose(apart["weight"].double().numpy(), expected, rtol=1e-4, atol=1e-5)
     width = options.get("projection", 16)
     kept = {n: t.numel() for n, t in run.learner.shared_tensors.items()}
-    gram = width**2 if options else 0
-    assert kept == {"gram.all": gram, "products.all": width * 6, "counts.all": 6}
+    sums = {f"products.{SHARED_HEAD}": width * 5, f"counts.{SHARED_HEAD}": 5}
+    assert kept == {f"gram.{SHARED_HEAD}": width**2 if "kind" in options else 0, **sums}
     assert {t.dtype for t in run.learner.shared_tensors.values()} == {torch.float64}
+
+
+def test_the_order_of_tasks_changes_no_answer() -> None:
+    """But for the places of the classes."""
+    tasks = [made_task("a", 3, 40), made_task("b", 2, 30), made_task("c", 4, 20)]
+    heads = []
+    for order in (tasks, tasks[::-1]):
+        placed = with_shared_head(order, [])
+        run = learned(Prototype(kind="ridge", penalty=0.1, projection=20), *placed)
+        names = placed[0].shared.names
+        rows = head_of(run)["weight"]
+        heads.append({name: rows[place] for place, name in enumerate(names)})
+    assert heads[0].keys() == heads[1].keys()
+    torch.testing.assert_close(heads[0], heads[1], rtol=1e-4, atol=1e-6)
 
 
 def test_a_head_of_its_own_is_all_that_is_stored(three_tasks: list[Task]) -> None:

@@ -39,21 +39,43 @@ def widened(bases: Sequence[torch.Tensor], vectors: torch.Tensor) -> torch.Tenso
     return found[:count].to(vectors.dtype).clone()
 
 
-def project_out(bases: Iterable[torch.Tensor], vector: Sequence[torch.Tensor]) -> None:
+def flattened(vector: Sequence[torch.Tensor], *, headed: bool) -> torch.Tensor:
+    """Return the entries [P] of a vector.
+
+    Args:
+        vector: tensors of P entries together.
+        headed: its last two are a head's weight [K, D] and bias [K], whose entries go class by
+            class: so one that is met later only adds some at the end.
+    """
+    if headed:
+        *others, weight, bias = vector
+        vector = [*others, torch.cat([weight, bias[:, None]], 1)]
+    return torch.cat([tensor.flatten() for tensor in vector])
+
+
+def project_out(
+    bases: Iterable[torch.Tensor], vector: Sequence[torch.Tensor], *, headed: bool = False
+) -> None:
     """Take all directions out of a vector, in place.
 
     Args:
         bases: orthonormal rows [n, at most P] each.
         vector: tensors of P entries together.
+        headed: as for `flattened`.
     """
     with torch.no_grad():
-        flat = torch.cat([tensor.flatten() for tensor in vector])
+        flat = flattened(vector, headed=headed)
         for basis in bases:
             known = flat[: basis.shape[1]]
             known -= (basis @ known) @ basis
-        sizes = [tensor.numel() for tensor in vector]
-        for tensor, entries in zip(vector, flat.split(sizes), strict=True):
-            tensor.copy_(entries.view_as(tensor))
+        others = vector[:-2] if headed else vector
+        for tensor in others:
+            tensor.copy_(flat[: tensor.numel()].view_as(tensor))
+            flat = flat[tensor.numel() :]
+        if headed:
+            classes = flat.view(len(vector[-1]), -1)
+            vector[-2].copy_(classes[:, :-1])
+            vector[-1].copy_(classes[:, -1])
 
 
 def true_outputs(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
