@@ -22,6 +22,9 @@ Notify = Callable[[str, str], None]
 """Called with what is about to be done, and how far that is."""
 
 
+NAMED = 4  # tasks in one warning
+
+
 def build_tasks(
     config: RunConfig, encoder: TextEncoder, notify: Notify = lambda what, detail: None
 ) -> tuple[list[Task], list[Leak]]:
@@ -71,7 +74,7 @@ def _say_short(config: RunConfig, loaded: Mapping[str, LoadedTask]) -> None:
         LOG.warning(
             "limits.per_class=%d: all rows are taken of classes that have fewer: %s",
             wanted,
-            ", ".join(short),
+            ", ".join(short[:NAMED]) + (f" and {len(short) - NAMED} more" if short[NAMED:] else ""),
         )
 
 
