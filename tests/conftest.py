@@ -40,6 +40,7 @@ TINY = {
     "intermediate_size": 32,
     "max_position_embeddings": 32,
 }
+ROWS = 16
 SHORT = TrainingConfig(epochs=2, min_steps=0, batch_size=8)
 
 
@@ -132,8 +133,8 @@ def all_specs() -> dict[str, TaskSpec]:
 
 
 def made_tasks() -> list[Task]:
-    """Two, five and no classes (regression)."""
-    return [made_task("a", 2), made_task("b", 5), made_task("c", None)]
+    """Two, five and no classes (regression); two full batches of each."""
+    return [made_task(n, labels, ROWS) for n, labels in (("a", 2), ("b", 5), ("c", None))]
 
 
 @pytest.fixture
