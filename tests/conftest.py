@@ -40,7 +40,6 @@ TINY = {
     "intermediate_size": 32,
     "max_position_embeddings": 32,
 }
-ROWS = 16
 SHORT = TrainingConfig(epochs=2, min_steps=0, batch_size=8)
 
 
@@ -132,9 +131,9 @@ def all_specs() -> dict[str, TaskSpec]:
     return compose_run(conf, [f"task=[{names}]"])[0].task
 
 
-def made_tasks() -> list[Task]:
-    """Two, five and no classes (regression); two full batches of each."""
-    return [made_task(n, labels, ROWS) for n, labels in (("a", 2), ("b", 5), ("c", None))]
+def made_tasks(rows: int = 24) -> list[Task]:
+    """Two, five and no classes (regression)."""
+    return [made_task(n, labels, rows) for n, labels in (("a", 2), ("b", 5), ("c", None))]
 
 
 @pytest.fixture

@@ -18,9 +18,10 @@ from stream.models.heads import TaskModel
 from stream.training.fit_state import FitReport
 from stream.training.flops import count_pass
 from stream.training.loop import fit
-from tests.conftest import CPU, ROWS, SHORT, Stream, made_tasks, tiny_encoder
+from tests.conftest import CPU, SHORT, Stream, made_tasks, tiny_encoder
 from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence
 
+ROWS = 16  # two batches
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
 ISOLATED = pytest.mark.parametrize(
     "name", sorted(n for n in LEARNERS if LEARNERS[n].tags.parameter_isolation)
@@ -72,8 +73,8 @@ class Watched(Stream):
 
 @cache
 def whole(name: str) -> Watched:
-    """The method on `made_tasks`, learned once; to be read, not to be changed."""
-    run = Watched(LEARNERS[name](), made_tasks())
+    """The method on three tasks, learned once; to be read, not to be changed."""
+    run = Watched(LEARNERS[name](), made_tasks(ROWS))
     run.run()
     return run
 
@@ -81,10 +82,15 @@ def whole(name: str) -> Watched:
 @cache
 def twice(name: str) -> Stream:
     """The first two of those tasks, learned again without any look between them; to be read."""
-    run = Stream(LEARNERS[name](), made_tasks())
+    run = Stream(LEARNERS[name](), made_tasks(ROWS))
     for task in run.tasks[:2]:
         fit(run.learner, task, SHORT)
     return run
+
+
+@pytest.fixture
+def three_tasks() -> list[Task]:
+    return made_tasks(ROWS)
 
 
 @EVERY
@@ -119,7 +125,7 @@ def test_a_task_may_have_any_name(name: str, stream: Callable) -> None:
     names = ("train", "fusion", "c")
     run = stream(
         LEARNERS[name](),
-        [dataclasses.replace(t, name=n) for t, n in zip(made_tasks(), names, strict=True)],
+        [dataclasses.replace(t, name=n) for t, n in zip(made_tasks(ROWS), names, strict=True)],
     )
     run.learn(0)
     run.learn(1)
