@@ -131,9 +131,9 @@ def all_specs() -> dict[str, TaskSpec]:
     return compose_run(conf, [f"task=[{names}]"])[0].task
 
 
-def made_tasks() -> list[Task]:
+def made_tasks(rows: int = 24) -> list[Task]:
     """Two, five and no classes (regression)."""
-    return [made_task("a", 2), made_task("b", 5), made_task("c", None)]
+    return [made_task(n, labels, rows) for n, labels in (("a", 2), ("b", 5), ("c", None))]
 
 
 @pytest.fixture

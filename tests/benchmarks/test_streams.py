@@ -50,11 +50,18 @@ def replace_struct(run: StreamRun, changes: dict[str, object]) -> StreamRun:
 
 
 def test_every_learner_stream_and_scenario_of_the_plan_composes() -> None:
-    one_of: dict[tuple[str, str, str], Job] = {}
-    for job in jobs():
-        one_of.setdefault(("method", job.scenario, job.method), job)
-        one_of.setdefault(("stream", job.stream, job.order), job)
-    for job in one_of.values():
+    def parts(job: Job) -> set[tuple[str, str]]:
+        return {(job.scenario, job.method), (job.stream, job.order)}
+
+    planned = list(jobs())
+    missing = {part for job in planned for part in parts(job)}
+    few: list[Job] = []
+    for new in (2, 1):  # a job that shows two new parts saves another one
+        for job in planned:
+            if len(parts(job) & missing) >= new:
+                few.append(job)
+                missing -= parts(job)
+    for job in few:
         key = METHODS[job.method].key
         tuned = [f"{key}=0.001"] if METHODS[job.method].values else []
         config, _ = compose_settings([*job.settings, *tuned, "data.root=here", "seed=1"])

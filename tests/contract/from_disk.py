@@ -76,7 +76,7 @@ def halted(make: Callable[[], Learner], tasks: Sequence[Task], folder: Path) -> 
     run, places = Stream(make(), list(tasks)), []
     fit(run.learner, tasks[0], SHORT)
     steps = run.learner.workload(tasks[1], SHORT).steps
-    moments = {steps - 1, min(5, steps - 1)}
+    moments = {steps - 1, min(3, steps - 1)}
 
     def save(within: Any = None) -> None:
         places.append(folder / f"checkpoint {len(places)}")

@@ -15,11 +15,13 @@ from stream.fingerprint import tensor_digest
 from stream.learners import LEARNERS
 from stream.learners.base import HOOKS, Learner
 from stream.models.heads import TaskModel
+from stream.training.fit_state import FitReport
 from stream.training.flops import count_pass
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, Stream, made_task, made_tasks, tiny_encoder
+from tests.conftest import CPU, SHORT, Stream, made_tasks, tiny_encoder
 from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence
 
+ROWS = 16  # two batches
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
 ISOLATED = pytest.mark.parametrize(
     "name", sorted(n for n in LEARNERS if LEARNERS[n].tags.parameter_isolation)
@@ -35,16 +37,60 @@ SHARED = pytest.mark.parametrize(
 )
 
 
+def snapshot(state: dict[str, torch.Tensor]) -> dict[str, str]:
+    return {name: tensor_digest(tensor) for name, tensor in state.items()}
+
+
+class Watched(Stream):
+    """Notes of each task: the work planned and done, the splits read, what serves the first one."""
+
+    def __init__(self, learner: Learner, tasks: list[Task]):
+        super().__init__(learner, tasks)
+        self.planned = [learner.workload(task, SHORT) for task in tasks]
+        self.reports: list[FitReport] = []
+        self.read: list[set[tuple[str, str]]] = []
+        self.first: list[dict[str, str]] = []
+        self.shapes: list[tuple[int, ...]] = []  # of every task's logits after the first one
+
+    def learn(self, index: int) -> None:
+        original, read = Task.split, set()
+
+        def spy(task: Task, split: str):
+            read.add((task.name, split))
+            return original(task, split)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Task, "split", spy)
+            self.reports.append(fit(self.learner, self.tasks[index], SHORT))
+        self.read.append(read)
+        self.first.append(snapshot(self.learner.served_state(self.tasks[0].name)))
+        if index == 0:
+            logits = [logits_of(self.learner, [t], "test", 512, CPU)[0] for t in self.tasks]
+            self.shapes = [found.shape for found in logits]
+        for position in range(index + 1):
+            self.matrix.record(index, position, self.evaluate(self.tasks[position]))
+
+
 @cache
-def whole(name: str) -> Stream:
-    """The method on `made_tasks`, learned once; to be read, not to be changed."""
-    run = Stream(LEARNERS[name](), made_tasks())
+def whole(name: str) -> Watched:
+    """The method on three tasks, learned once; to be read, not to be changed."""
+    run = Watched(LEARNERS[name](), made_tasks(ROWS))
     run.run()
     return run
 
 
-def snapshot(state: dict[str, torch.Tensor]) -> dict[str, str]:
-    return {name: tensor_digest(tensor) for name, tensor in state.items()}
+@cache
+def twice(name: str) -> Stream:
+    """The first two of those tasks, learned again without any look between them; to be read."""
+    run = Stream(LEARNERS[name](), made_tasks(ROWS))
+    for task in run.tasks[:2]:
+        fit(run.learner, task, SHORT)
+    return run
+
+
+@pytest.fixture
+def three_tasks() -> list[Task]:
+    return made_tasks(ROWS)
 
 
 @EVERY
@@ -62,13 +108,13 @@ def test_repeats_bit_for_bit_and_differs_with_another_seed(
     name: str, stream: Callable, three_tasks: list[Task]
 ) -> None:
     """What the first two tasks leave says it; a third one would not say more."""
-    first, again, other = whole(name), *(stream(LEARNERS[name](), three_tasks, s) for s in (0, 1))
-    for run in (again, other):
-        run.learn(0)
-        run.learn(1)
-    rows = [[cell and cell.digest for cell in r.matrix.cells[1][:2]] for r in (first, again, other)]
-    assert rows[0] == rows[1]
-    assert [a != b for a, b in zip(rows[0], rows[2], strict=True)] == [
+    first = [cell and cell.digest for cell in whole(name).matrix.cells[1][:2]]
+    other = stream(LEARNERS[name](), three_tasks, 1)
+    for task in three_tasks[:2]:
+        fit(other.learner, task, SHORT)
+    again, differing = ([r.evaluate(t).digest for t in r.tasks[:2]] for r in (twice(name), other))
+    assert first == again
+    assert [a != b for a, b in zip(first, differing, strict=True)] == [
         LEARNERS[name].tags.seeded
     ] * 2
 
@@ -76,20 +122,24 @@ def test_repeats_bit_for_bit_and_differs_with_another_seed(
 @EVERY
 def test_a_task_may_have_any_name(name: str, stream: Callable) -> None:
     """Those of torch's own methods and of modules in the encoder, too."""
+    names = ("train", "fusion", "c")
+    run = stream(
+        LEARNERS[name](),
+        [dataclasses.replace(t, name=n) for t, n in zip(made_tasks(ROWS), names, strict=True)],
+    )
+    run.learn(0)
+    run.learn(1)
+    if LEARNERS[name].tags.parameter_isolation:
+        before, after = (run.matrix.cells[row][0] for row in (0, 1))
+        assert before is not None
+        assert after is not None
+        assert before.digest == after.digest
     counted = []
-    plain = ("one", "two")
-    for names in (("train", "fusion"), plain):
-        tasks = [
-            dataclasses.replace(made_task(data), name=task)
-            for data, task in zip(plain, names, strict=True)
-        ]
-        run = stream(LEARNERS[name](), tasks)
-        run.run()
-        counted.append([run.learner.num_trained(task) for task in run.tasks[-1:]])
-        trained = run.learner.trained_parameters()
-        counted[-1].append(sum(p.numel() for p in trained.values()))
-        if LEARNERS[name].tags.parameter_isolation:
-            assert run.matrix.memory() == (1, 1)
+    for found in (run, twice(name)):
+        trained = found.learner.trained_parameters()
+        counted.append(
+            [found.learner.num_trained(found.tasks[1]), sum(p.numel() for p in trained.values())]
+        )
     if name not in ("lt_sft", "diff_pruning"):  # which entries of all are theirs is learned
         assert counted[0] == counted[1]
 
@@ -150,26 +200,18 @@ def test_served_state_holds_all_that_a_prediction_reads(
 
 
 @EVERY
-def test_logits_have_the_width_of_their_task_untrained_too(
-    name: str, stream: Callable, three_tasks: list[Task]
-) -> None:
-    run = stream(LEARNERS[name](), three_tasks)
-    run.learn(0)
-    shapes = [logits_of(run.learner, [t], "test", 512, CPU)[0].shape for t in three_tasks]
-    assert shapes == [(24, 2), (24, 5), (24, 1)]
+def test_logits_have_the_width_of_their_task_untrained_too(name: str) -> None:
+    assert whole(name).shapes == [(ROWS, 2), (ROWS, 5), (ROWS, 1)]
 
 
 @EVERY
-def test_a_learned_task_can_be_counted_without_learning(
-    name: str, stream: Callable, three_tasks: list[Task]
-) -> None:
-    run = stream(LEARNERS[name](), three_tasks)
-    fit(run.learner, three_tasks[0], SHORT)
-    fit(run.learner, three_tasks[1], SHORT)
-    before = run.evaluate(three_tasks[1]).digest
-    if run.learner.workload(three_tasks[1], SHORT).steps:
-        assert count_pass(run.learner, three_tasks[1], 8, CPU) > 0
-    assert run.evaluate(three_tasks[1]).digest == before
+def test_a_learned_task_can_be_counted_without_learning(name: str) -> None:
+    run = twice(name)
+    task = run.tasks[1]
+    before = run.evaluate(task).digest
+    if run.learner.workload(task, SHORT).steps:
+        assert count_pass(run.learner, task, 8, CPU) > 0
+    assert run.evaluate(task).digest == before
 
 
 @EVERY
@@ -186,11 +228,10 @@ def test_fills_hooks_and_nothing_else(name: str) -> None:
 
 
 @EVERY
-def test_works_as_much_as_it_says(name: str, stream: Callable, three_tasks: list[Task]) -> None:
+def test_works_as_much_as_it_says(name: str) -> None:
     """The schedule and the time left rest on it."""
-    run = stream(LEARNERS[name](), three_tasks)
-    planned = [run.learner.workload(task, SHORT) for task in three_tasks]
-    reports = [fit(run.learner, task, SHORT) for task in three_tasks]
+    run = whole(name)
+    planned, reports = run.planned, run.reports
     assert [r.steps for r in reports] == [p.steps for p in planned]
     remembers = run.learner.buffer is not None  # stored examples come on top
     assert all(
@@ -200,21 +241,13 @@ def test_works_as_much_as_it_says(name: str, stream: Callable, three_tasks: list
 
 
 @EVERY
-def test_reads_the_training_split_only(
-    name: str, stream: Callable, three_tasks: list[Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[tuple[str, str]] = []
-    original = Task.split
-
-    def spy(self: Task, split: str):
-        read.append((self.name, split))
-        return original(self, split)
-
-    run = stream(LEARNERS[name](), three_tasks)
-    monkeypatch.setattr(Task, "split", spy)
-    fit(run.learner, three_tasks[0], SHORT)
-    names = {"a", "b", "c"} if LEARNERS[name].tags.is_multitask else {"a"}
-    assert set(read) == {(task, "train") for task in names}
+def test_reads_the_training_split_only(name: str) -> None:
+    """Of the task that is learned, or of all where all are learned at once; then of no new one."""
+    first, *later = whole(name).read
+    names = "abc" if LEARNERS[name].tags.is_multitask else "a"
+    assert first == {(task, "train") for task in names}
+    for met, read in zip(("ab", "abc"), later, strict=True):
+        assert read <= {(task, "train") for task in met}
 
 
 @EVERY
@@ -268,15 +301,9 @@ def test_goes_on_bit_for_bit_within_a_task(
 
 
 @ISOLATED
-def test_isolated_learners_keep_every_byte_of_earlier_tasks(
-    name: str, stream: Callable, three_tasks: list[Task]
-) -> None:
-    run = stream(LEARNERS[name](), three_tasks)
-    run.learn(0)
-    before = snapshot(run.learner.served_state("a"))
-    run.learn(1)
-    run.learn(2)
-    assert snapshot(run.learner.served_state("a")) == before
+def test_isolated_learners_keep_every_byte_of_earlier_tasks(name: str) -> None:
+    run = whole(name)
+    assert run.first[0] == run.first[1] == run.first[2]
     assert run.matrix.memory() == (2, 2)
 
 
@@ -310,17 +337,11 @@ def test_what_serves_a_task_is_of_earlier_ones_too(
 
 
 @SHARED
-def test_shared_learners_change_what_serves_earlier_tasks(
-    name: str, stream: Callable, three_tasks: list[Task]
-) -> None:
+def test_shared_learners_change_what_serves_earlier_tasks(name: str) -> None:
     """The memory check can fail: learners that share the encoder do not pass it.
 
     Those that keep the logits change what serves a task too, but nothing that it uses.
     """
-    run = stream(LEARNERS[name](lr=1e-3), three_tasks)
-    run.learn(0)
-    before = snapshot(run.learner.served_state("a"))
-    run.learn(1)
-    run.learn(2)
-    assert snapshot(run.learner.served_state("a")) != before
+    run = whole(name)
+    assert run.first[2] != run.first[0]
     assert run.matrix.memory() == (2, 2 if LEARNERS[name].tags.keeps_logits else 0)
