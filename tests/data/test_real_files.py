@@ -201,7 +201,7 @@ DOCCANO = "\n".join(json.dumps({"id": 1, "text": t, "label": [c], "Comments": []
             "escaped",
         ),
         # packed
-        ("a.csv.gz", gzip.compress(PLAIN.encode()), TL, AB, "comma"),
+        ("a.csv.gz", gzip.compress(PLAIN.encode(), mtime=0), TL, AB, "comma"),
         ("a.csv.bz2", bz2.compress(PLAIN.encode()), TL, AB, "comma"),
         ("a.csv.xz", lzma.compress(PLAIN.encode()), TL, AB, "comma"),
         ("a.csv.zst", zstd(PLAIN.encode()), TL, AB, "comma"),
