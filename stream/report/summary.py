@@ -119,4 +119,4 @@ def _other_metrics(record: RunRecord) -> Iterator[tuple[str, str]]:
         for name, value in ((cell and cell.more) or {}).items():
             found[name].append(f"{title} {percent(value)}")
     for name, scores in found.items():
-        yield f"by {name.replace("_", " ")}", ", ".join(scores)
+        yield f"by {name}".replace("_", " "), ", ".join(scores)
