@@ -57,7 +57,7 @@ SEARCH: dict[str, Grid] = {
     "finetune": SHARED,
     "shared_adapter": rates(3e-4, 1e-3, 2e-3, 4e-3),
     "ewc": settings("strength", 1e2, 1e3, 1e4, 1e5),
-    "si": settings("strength", 1e-2, 3e-2, 1e-1, 3e-1),
+    "si": settings("strength", 1e0, 1e1, 1e2, 1e3),
     "lwf": settings("strength", 0.1, 0.3, 1.0, 3.0),
     "olora": SMALL,
     "agem": SHARED,
