@@ -45,11 +45,11 @@ def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers) -> Sco
     Raises:
         UserError: a function that is not there, or whose result is no number in [-1, 1].
     """
-    if not is_import_path(metric):
+    if is_import_path(metric):
+        value = _number(metric, _imported(metric)(logits, targets))
+    else:
         choose("metric", metric, METRICS)
         value = _METRICS[metric](logits, targets)
-        return Score(0.0, undefined=True) if math.isnan(value) else Score(value)
-    value = _number(metric, _imported(metric)(logits, targets))
     return Score(0.0, undefined=True) if math.isnan(value) else Score(value)
 
 

@@ -9,34 +9,24 @@ computed in float32.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from stream.config.setting import POSITIVE, WIDEST, at_least, setting
-from stream.learners.base import Learner, Tags
+from stream.learners.base import Tags
+from stream.learners.lora import Lora
 from stream.models.encoder import Encoder
 from stream.models.modules.low_rank import Decomposed, query_value_maps
 
 
 @dataclass
-class Dora(Learner):
+class Dora(Lora):
     """Train low-rank directions and lengths of attention.
 
     The changes are those of query and value maps; a head is trained with them.
-
-    Attributes:
-        rank: the rank of the change of a query or value map (r in the paper).
-        alpha: the change is scaled by ``alpha`` / ``rank``.
     """
 
-    lr: float = 4e-3
-    rank: int = setting(8, at_least(1, WIDEST))
-    alpha: float = setting(16.0, POSITIVE)
-
-    tags: ClassVar[Tags] = Tags(
-        paper="Liu et al. 2024, arXiv 2402.09353",
-        stores="low-rank pairs, lengths, head",
-        parameter_isolation=True,
+    tags: ClassVar[Tags] = replace(
+        Lora.tags, paper="Liu et al. 2024, arXiv 2402.09353", stores="low-rank pairs, lengths, head"
     )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:

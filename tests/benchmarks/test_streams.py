@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from benchmarks.paper.trials import append_line
@@ -39,14 +40,7 @@ def a_run(job: Job, seed: int, final: dict[str, float], **changes: object) -> St
         command="",
         machine="",
     )
-    return replace_struct(made, changes)
-
-
-def replace_struct(run: StreamRun, changes: dict[str, object]) -> StreamRun:
-    """A copy with other values."""
-    for name, value in changes.items():
-        setattr(run, name, value)
-    return run
+    return msgspec.structs.replace(made, **changes)
 
 
 def test_every_learner_stream_and_scenario_of_the_plan_composes() -> None:
