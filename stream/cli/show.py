@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,7 @@ def _learner(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT
     screen.line()
     screen.definitions(_about(learner, preset))
     _say_settings(screen, "learner", learner.settings)
-    screen.line()
-    screen.line("For example", "bold")
+    _say_examples(screen)
     for command in examples(name, learner.settings):
         screen.line(f"  {command}")
     if learner.background:
@@ -187,12 +186,8 @@ def _task(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
         listing.print_json(listing.task_values(task))
         return
     spec = task.content
-    screen = Screen()
-    screen.paragraph(f"{name}: {spec.title}", style="bold")
-    screen.line()
-    screen.definitions(_about_task(task))
-    screen.line()
-    screen.line("For example", "bold")
+    screen = _page(f"{name}: {spec.title}", _about_task(task))
+    _say_examples(screen)
     more = "" if extra is None else f" --config-dir {extra}"
     screen.line(f"  task-stream run 'task=[{name}]'{more}")
     screen.line(f"  task-stream tasks show {name} data=files data.root=FOLDER{more}")
@@ -242,12 +237,8 @@ def _stream(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT0
     if as_json:
         listing.print_json(listing.stream_values(stream))
         return
-    screen = Screen()
-    screen.paragraph(f"{name}: {stream.summary}".removesuffix(": "), style="bold")
-    screen.line()
-    screen.definitions(_about_stream(stream))
-    screen.line()
-    screen.line("For example", "bold")
+    screen = _page(f"{name}: {stream.summary}".removesuffix(": "), _about_stream(stream))
+    _say_examples(screen)
     screen.line(f"  task-stream run stream={name} learner=adapter")
     last = list(stream.content.orders)[-1:]
     for order in last:
@@ -275,18 +266,15 @@ def _protocol(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FB
     if as_json:
         listing.print_json(listing.settings_values(protocol))
         return
-    screen = Screen()
-    screen.paragraph(f"{name}: {protocol.summary}".removesuffix(": "), style="bold")
-    screen.line()
-    screen.definitions(
+    screen = _page(
+        f"{name}: {protocol.summary}".removesuffix(": "),
         [
             ("about", _rest(protocol)),
             ("settings", listing.settings_text(protocol.content)),
             ("file", _near(protocol.file)),
-        ]
+        ],
     )
-    screen.line()
-    screen.line("For example", "bold")
+    _say_examples(screen)
     screen.line(f"  task-stream run stream=cl5 protocol={name}")
 
 
@@ -296,18 +284,17 @@ def _backbone(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FB
     if as_json:
         listing.print_json(listing.settings_values(backbone))
         return
-    screen = Screen()
-    screen.paragraph(f"{name}: {backbone.summary}".removesuffix(": "), style="bold")
-    screen.line()
-    screen.definitions([("about", _rest(backbone)), ("file", _near(backbone.file))])
+    screen = _page(
+        f"{name}: {backbone.summary}".removesuffix(": "),
+        [("about", _rest(backbone)), ("file", _near(backbone.file))],
+    )
     settings = [
         replace(setting, default=backbone.content.get(setting.name, setting.default))
         for setting in described_settings(BackboneConfig)
         if setting.name != "name"
     ]
     _say_settings(screen, "backbone", settings)
-    screen.line()
-    screen.line("For example", "bold")
+    _say_examples(screen)
     needed = " backbone.location=PATH" if backbone.content.get("origin") == "folder" else ""
     screen.line(f"  task-stream run backbone={name}{needed} 'task=[sst2,rte]' limits.train=200")
 
@@ -320,21 +307,34 @@ def _metric(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT0
     if as_json:
         listing.print_json(listing.metric_values(name, metric))
         return
-    screen = Screen()
-    screen.paragraph(f"{name}: {metric.meaning}", style="bold")
-    screen.line()
-    screen.definitions(
+    screen = _page(
+        f"{name}: {metric.meaning}",
         [
             ("formula", metric.formula),
             ("source", metric.source),
             ("no value", metric.undefined),
             ("of", "a task" if name in OF_TASKS else "a run: metrics in results.json"),
-        ]
+        ],
     )
     if name in OF_RUNS:
         screen.line()
         symbols = "R[i,j] is the score on task j after learning task i, k the number of tasks"
         screen.paragraph(f"{symbols} learned, b_j the score of the untrained learner on task j.")
+
+
+def _page(title: str, said: Iterable[tuple[str, str]]) -> Screen:
+    """Return a page that begins with a title and with what is said of it, by name."""
+    screen = Screen()
+    screen.paragraph(title, style="bold")
+    screen.line()
+    screen.definitions(said)
+    return screen
+
+
+def _say_examples(screen: Screen) -> None:
+    """Begin the lines of examples at a page's end."""
+    screen.line()
+    screen.line("For example", "bold")
 
 
 def _chosen(what: str, name: str, found: choices.Choices[Any]) -> choices.Choice[Any]:
