@@ -11,7 +11,7 @@ from stream.errors import require
 
 @dataclass
 class BackboneConfig(Settings):
-    """A pretrained encoder of the BERT family (`stream/models/families.py` lists what is known).
+    """A pretrained encoder of a known family (`stream/models/families` has a file for each).
 
     Its weights must be all there, with no others beside them but heads of pretraining; weights in
     half precision are used in float32. A pooler is needed with ``pooling=pooler`` alone.
@@ -23,13 +23,15 @@ class BackboneConfig(Settings):
         location: the module name of the package, the path of the folder, or the id on the hub.
         revision: the revision on the hub; null is the main branch.
         sha256: the SHA-256 that ``model.safetensors`` must have; null skips the check.
+        family: the YAML file that describes the encoder's family, if it is not a known one.
         tokenizer: the folder, package or id of the tokenizer, if the encoder has none of its own.
         shape: the encoder's configuration for ``origin=random``, such as ``hidden_size``.
         precision: how the encoder computes: ``float32``; ``bf16`` (a bf16 copy computes, while
             weights, heads and losses remain float32); ``auto`` is bf16 on a GPU that supports it;
             ``fast`` is so, too, on a CPU that has instructions for it.
         pooling: what a head reads: ``cls`` (the vector of [CLS], as in the paper), ``pooler`` (as
-            in the paper's released code) or ``mean`` (the mean over tokens).
+            in the paper's released code), ``mean`` (the mean over tokens) or ``last`` (the vector
+            of a text's last token, for encoders in which a token reads those before it alone).
         max_length: the number of tokens that a text or pair is cut to, at most as many as the
             encoder has positions for.
     """
@@ -41,10 +43,11 @@ class BackboneConfig(Settings):
     location: str | None = None
     revision: str | None = None
     sha256: str | None = None
+    family: str | None = None
     tokenizer: str | None = None
     shape: dict[str, Any] = field(default_factory=dict)
     precision: str = setting("auto", ("auto", "float32", "bf16", "fast"))
-    pooling: str = setting("cls", ("cls", "pooler", "mean"))
+    pooling: str = setting("cls", ("cls", "pooler", "mean", "last"))
     max_length: int = setting(128, at_least(8))
 
     def __post_init__(self) -> None:

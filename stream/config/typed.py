@@ -22,7 +22,7 @@ from stream.config.names import GROUPS
 from stream.errors import require
 
 PATHS = re.compile(
-    r"resume|cache|data\.root|backbone\.(location|tokenizer)|hydra\.(run|sweep)\.dir|task\..+\.folder"
+    r"resume|cache|data\.root|backbone\.(location|tokenizer|family)|hydra\.(run|sweep)\.dir|task\..+\.folder"
 )
 OPTIONAL = ("protocol", "experiment")
 """The groups of which nothing may be chosen."""

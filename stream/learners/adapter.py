@@ -19,8 +19,9 @@ from typing import ClassVar
 from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.errors import require
 from stream.learners.base import Learner, Tags
-from stream.models.encoder import POSITIONS, Encoder
+from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import ACTIVATIONS, Architecture, insert_adapters
+from stream.models.places import POSITIONS
 
 
 @dataclass
@@ -60,7 +61,7 @@ class Adapter(Learner):
         return name in self._layernorms or super().trains(name)
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
-        """Put an adapter behind the dropout of every sub-layer that gets one."""
+        """Put an adapter at the end of every sub-layer that gets one."""
         self._layernorms = encoder.layernorm_names()
         architecture = Architecture(
             encoder.width, self.size, self.activation, self.depth, self.norm, self.init_std

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import nn
 
 from stream.config.setting import POSITIVE, WIDEST, at_least, setting
@@ -21,10 +20,10 @@ from stream.models.modules.bottleneck import Architecture, Bottleneck
 class _Behind(Bottleneck):
     """An adapter that a module calls with its own output: a forward hook."""
 
-    def adapt(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
-        """Return what stands in place of the output [B, L, D]."""
+    def adapt(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Return what stands in place of the layer's output, hidden states [B, L, D] first."""
         del module, inputs
-        return self(output)
+        return (self(output[0]), *output[1:]) if isinstance(output, tuple) else self(output)
 
 
 @dataclass
@@ -49,12 +48,11 @@ class Bapna(Learner):
     )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
-        """Hook an adapter to the last module of every layer, whose output is the layer's."""
+        """Hook an adapter to every layer."""
         architecture = Architecture(
             encoder.width, self.size, "relu", norm="layer", init_std=self.init_std
         )
-        for place in encoder.sublayers():
-            if place.position == "feedforward":
-                adapter = _Behind(architecture)
-                place.owner.add_module("adapter", adapter)
-                place.owner.register_forward_hook(adapter.adapt)
+        for layer in encoder.layers():
+            adapter = _Behind(architecture)
+            layer.add_module("adapter", adapter)
+            layer.register_forward_hook(adapter.adapt)

@@ -3,7 +3,6 @@
 B examples, L tokens, D width.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,61 +10,33 @@ from torch import nn
 
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
-from stream.errors import require
-from stream.models.families import first_position
+from stream.errors import choose, require
+from stream.models.families.catalogue import find_family
+from stream.models.families.config import first_position, most_tokens
+from stream.models.families.family import Family, FusedMap
 from stream.models.onednn import convolve_linears
+from stream.models.places import POSITIONS, AttentionMaps, LinearMap, SubLayer, Uses
 from stream.models.pretrained import load_body
-
-POSITIONS = ("attention", "feedforward")
-
-
-@dataclass(frozen=True)
-class SubLayer:
-    """A place for an adapter: the module whose ``dropout`` ends a projection.
-
-    Attributes:
-        layer: index of the Transformer layer.
-        position: ``attention`` or ``feedforward``.
-        owner: the module that holds ``dropout`` and ``LayerNorm``.
-        reader: the module that reads the sub-layer's input first, as its first argument.
-    """
-
-    layer: int
-    position: str
-    owner: nn.Module
-    reader: nn.Module
-
-    @property
-    def dropout(self) -> nn.Module:
-        """The dropout at the end of the projection, or what stands in its place now."""
-        dropout = self.owner.dropout
-        assert isinstance(dropout, nn.Module)
-        return dropout
-
-    @property
-    def norm(self) -> nn.Module:
-        """The LayerNorm behind the residual addition."""
-        norm = self.owner.LayerNorm
-        assert isinstance(norm, nn.Module)
-        return norm
-
-    def put(self, module: nn.Module) -> None:
-        """Put a module in the place of the dropout."""
-        self.owner.dropout = module
 
 
 class Encoder(nn.Module):
-    """A post-LayerNorm encoder of the BERT family, from token ids to a vector a text or a token."""
+    """An encoder of a known family, from token ids to a vector a text or a token."""
 
-    def __init__(self, body: nn.Module, pooling: str = "cls"):
+    def __init__(self, body: nn.Module, pooling: str = "cls", family: Family | None = None):
+        """Take transformers' model; its family is looked up unless it is given.
+
+        Raises:
+            UserError: a pooling that the encoder has not, or an unknown family.
+        """
         super().__init__()
         self.body = body
         convolve_linears(body)
-        self.pooling = pooling
         config: Any = body.config
+        self.family = family or find_family(config.model_type, where=type(body).__name__)
+        self.pooling = pooling
         self.width = int(config.hidden_size)
-        self.most_tokens = int(config.max_position_embeddings) - 2  # few enough in every family
-        self._first_position = first_position(config)
+        self.most_tokens = most_tokens(config, self.family)
+        self._first_position = first_position(config, self.family)
         # transformers makes that mask from a number on the CPU, which no CUDA graph can hold.
         self._adds_mask = getattr(config, "_attn_implementation", None) == "eager"
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
@@ -74,13 +45,32 @@ class Encoder(nn.Module):
         self._queried = False
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
-        pooler: Any = getattr(body, "pooler", None)
-        if pooler is not None and pooling != "pooler":
-            pooler.forward = lambda hidden: None  # its parameters are counted, its work is not done
+        self._uses = self._count_uses()
+        self._check_pooling()
+
+    def _check_pooling(self) -> None:
+        """Raise UserError unless texts can be pooled as is asked; let an idle pooler do nothing."""
+        choose(f"backbone.pooling of {type(self.body).__name__}", self.pooling, self.family.pooling)
+        pooler: Any = getattr(self.body, "pooler", None)
+        if pooler is not None and self.pooling != "pooler":
+            pooler.forward = lambda hidden: hidden  # its parameters are counted, its work not done
         require(
-            pooling != "pooler" or getattr(body, "pooler", None) is not None,
-            f"backbone.pooling=pooler: {type(body).__name__} has no pooler; use cls or mean",
+            self.pooling != "pooler" or pooler is not None,
+            f"backbone.pooling=pooler: {type(self.body).__name__} has no pooler; choose another of "
+            f"{', '.join(self.family.pooling)}",
         )
+
+    def _count_uses(self) -> Uses | None:
+        """Count the uses of layers that are used several times; None where each is used once."""
+        config: Any = self.body.config
+        layers = self.layers()
+        if len(layers) == config.num_hidden_layers:
+            return None
+        uses = Uses()
+        self.body.register_forward_pre_hook(uses.begin_pass)
+        for layer in layers:
+            layer.register_forward_pre_hook(uses.begin_use)
+        return uses
 
     def forward(self, batch: TokenBatch) -> torch.Tensor:
         """Return one vector a text, [B, D]."""
@@ -90,7 +80,7 @@ class Encoder(nn.Module):
         """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
         inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask, **types}
-        if self._first_position:  # transformers would count ids that it takes for padding
+        if self.family.positions.kind != "relative":  # transformers would count padding, or ids
             inputs["position_ids"] = self._positions(batch.attention_mask)
         if self.prompt is None:
             return self._computed(inputs, batch.attention_mask)
@@ -106,12 +96,13 @@ class Encoder(nn.Module):
             mask: of the tokens alone, [B, L].
         """
         more = inputs["attention_mask"].shape[1] - mask.shape[1]
+        behind = self.family.leading
         if self._adds_mask:
             inputs = {**inputs, "attention_mask": self._added(inputs["attention_mask"])}
         output = self.body(**inputs)
         hidden = output.last_hidden_state
         if more:
-            hidden = torch.cat([hidden[:, :1], hidden[:, 1 + more :]], dim=1)
+            hidden = torch.cat([hidden[:, :behind], hidden[:, behind + more :]], dim=1)
         texts = self._pooled(output, hidden, mask)
         return texts if self.features is None else self.features(texts), hidden
 
@@ -121,6 +112,8 @@ class Encoder(nn.Module):
             return output.pooler_output
         if self.pooling == "cls":
             return hidden[:, 0]
+        if self.pooling == "last":  # a product, so that its gradient is the same at every run
+            mask = mask * (mask.flip(1).cumsum(1).flip(1) == 1)
         weights = mask[..., None].to(hidden.dtype)
         return (hidden * weights).sum(1) / weights.sum(1)
 
@@ -188,7 +181,7 @@ class Encoder(nn.Module):
 
     def _positions(self, mask: torch.Tensor) -> torch.Tensor:
         """Return the positions of tokens, which padding does not count among, [B, L]."""
-        return mask.cumsum(1) * mask + (self._first_position - 1)
+        return (mask.cumsum(1) * mask + (self._first_position - 1)).clamp(min=0)
 
     def _added(self, mask: torch.Tensor) -> torch.Tensor:
         """Return what a mask [B, L] adds to the attention scores, [B, 1, 1, L]."""
@@ -204,46 +197,80 @@ class Encoder(nn.Module):
         return {name: p for name, p in self.named_parameters() if self.reads(name)}
 
     def layers(self) -> list[nn.Module]:
-        """Return the Transformer layers."""
-        inner: Any = self.body
-        return list(inner.encoder.layer)
+        """Return the Transformer layers; one that is used several times is there once."""
+        found: list[nn.Module] = [self.body]
+        for name in self.family.layers.split("."):
+            if name == "*":
+                found = [child for module in found for child in module.children()]
+            else:
+                found = [module.get_submodule(name) for module in found]
+        return [*found[0].children()] if "*" not in self.family.layers else found
+
+    @property
+    def num_layers(self) -> int:
+        """How many layers a text goes through; a layer that is used twice counts twice."""
+        config: Any = self.body.config
+        return int(config.num_hidden_layers)
+
+    def _used_layers(self) -> list[nn.Module]:
+        """Return the layers in the order of their use."""
+        layers = self.layers()
+        return [layers[use * len(layers) // self.num_layers] for use in range(self.num_layers)]
 
     def sublayers(self) -> list[SubLayer]:
-        """Return both adapter places of every layer, attention before feed-forward.
-
-        Raises:
-            UserError: a layer without exactly two sub-layers that end in dropout and LayerNorm.
-        """
+        """Return both adapter places of every layer, attention before feed-forward."""
+        layers, family = self._used_layers(), self.family
+        paths = {"attention": family.attention, "feedforward": family.feedforward}
+        places = [(use, position) for use in range(len(layers)) for position in POSITIONS]
+        norms = [layers[use].get_submodule(paths[position].norm) for use, position in places]
+        before = family.norms == "before"
+        if before:
+            assert family.final_norm is not None, "where norms come before, one comes at the end"
+            norms.append(self.body.get_submodule(family.final_norm))
         found = []
-        for index, layer in enumerate(self.layers()):
-            owners = [
-                module
-                for module in layer.modules()
-                if isinstance(getattr(module, "LayerNorm", None), nn.LayerNorm)
-                and isinstance(getattr(module, "dropout", None), nn.Module)
-            ]
-            readers = [
-                module
-                for name, module in layer.named_children()
-                if name in ("attention", "intermediate")
-            ]
-            require(
-                len(owners) == len(readers) == 2,
-                f"{type(self.body).__name__}: layer {index} has {len(owners)} sub-layers that end "
-                "in dropout and LayerNorm; adapters need a post-LayerNorm encoder of the BERT "
-                "family (BERT, RoBERTa, ELECTRA, MPNet), which has 2",
+        for index, (use, position) in enumerate(places):
+            layer, path = layers[use], paths[position]
+            reader = layer.get_submodule(path.reader)
+            found.append(
+                SubLayer(
+                    use,
+                    position,
+                    layer.get_submodule(path.end),
+                    reader,
+                    norms[index] if before else reader,
+                    norms[index + 1] if before else norms[index],
+                    self._uses,
+                )
             )
-            places = zip(POSITIONS, owners, readers, strict=True)
-            found += [SubLayer(index, *place) for place in places]
         return found
 
+    def attention_maps(self) -> list[AttentionMaps]:
+        """Return the linear maps of every layer's attention, from the bottom up."""
+        family = self.family
+        paths = (family.query, family.key, family.value, family.output)
+        return [AttentionMaps(*(self._map(layer, p) for p in paths)) for layer in self.layers()]
+
+    def inner_maps(self) -> list[LinearMap]:
+        """Return the maps that read the inner activations of every feed-forward network."""
+        return [self._map(layer, self.family.inner) for layer in self.layers()]
+
+    def _map(self, layer: nn.Module, path: str | FusedMap) -> LinearMap:
+        """Return a map of a layer."""
+        if isinstance(path, str):
+            return LinearMap(layer.get_submodule(path))
+        config: Any = self.body.config
+        return LinearMap(layer.get_submodule(path.map), path, int(config.num_attention_heads))
+
     def layernorm_names(self) -> set[str]:
-        """Return the names of every LayerNorm's scale and shift, the embedding's included."""
+        """Return the names of every norm's scale and shift, the embedding's included.
+
+        LayerNorm or RMSNorm, whatever class a family has for it.
+        """
         return {
             f"{name}.{parameter}"
             for name, module in self.named_modules()
-            if isinstance(module, nn.LayerNorm)
-            for parameter, _ in module.named_parameters()
+            if type(module).__name__.endswith(("LayerNorm", "RMSNorm"))
+            for parameter, _ in module.named_parameters(recurse=False)
         }
 
     def layer_names(self, first: int) -> set[str]:
@@ -271,4 +298,5 @@ def load_encoder(config: BackboneConfig, *, vocabulary_size: int, seed: int = 0)
     Raises:
         UserError: an encoder that is not whole, not of a known family, or has no pooler to read.
     """
-    return Encoder(load_body(config, vocabulary_size, seed), config.pooling)
+    body, family = load_body(config, vocabulary_size, seed)
+    return Encoder(body, config.pooling, family)

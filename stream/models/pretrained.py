@@ -14,21 +14,12 @@ from stream.config.backbone import BackboneConfig
 from stream.config.paths import locate
 from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError, first_line, require
-from stream.models.families import most_tokens, read_config
+from stream.models.families.config import most_tokens, read_config
+from stream.models.families.family import Family
 from stream.seeding import preserved_rng_state
 
 LOG = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
-# What a checkpoint may have beside the encoder: the heads of pretraining and fine-tuning.
-HEADS = (
-    "cls",
-    "lm_head",
-    "classifier",
-    "qa_outputs",
-    "discriminator_predictions",
-    "generator_predictions",
-    "generator_lm_head",
-)
 STORED = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 NAMED = 3  # so many weights are named in a message
 
@@ -40,9 +31,9 @@ def check_backbone(backbone: BackboneConfig) -> None:
         UserError: the encoder's family is not known, or it has too few positions.
     """
     with _loading(backbone):
-        most = most_tokens(read_config(backbone, locate(backbone)))
+        most = most_tokens(*read_config(backbone, locate(backbone)))
     require(
-        backbone.max_length <= most,
+        most is None or backbone.max_length <= most,
         f"backbone.max_length={backbone.max_length}: {backbone.name!r} has positions for {most} "
         f"tokens; choose backbone.max_length={most} or less",
     )
@@ -55,7 +46,7 @@ def check_vocabulary(backbone: BackboneConfig, texts: TextEncoder) -> None:
         UserError: a token has no row in the embedding table.
     """
     with _loading(backbone):
-        config = read_config(backbone, locate(backbone), texts.vocabulary_size)
+        config, _ = read_config(backbone, locate(backbone), texts.vocabulary_size)
     require(
         texts.vocabulary_size <= config.vocab_size,
         f"the tokenizer of backbone {backbone.name!r} has {texts.vocabulary_size:,} tokens, its "
@@ -63,8 +54,10 @@ def check_vocabulary(backbone: BackboneConfig, texts: TextEncoder) -> None:
     )
 
 
-def load_body(backbone: BackboneConfig, vocabulary_size: int, seed: int) -> nn.Module:
-    """Return the pretrained body in float32, or build one with random weights.
+def load_body(
+    backbone: BackboneConfig, vocabulary_size: int, seed: int
+) -> tuple[nn.Module, Family]:
+    """Return the pretrained body in float32 or one with random weights, and its family.
 
     Args:
         backbone: the settings.
@@ -77,19 +70,24 @@ def load_body(backbone: BackboneConfig, vocabulary_size: int, seed: int) -> nn.M
     """
     with preserved_rng_state(), _loading(backbone):
         location = locate(backbone)
-        config = read_config(backbone, location, vocabulary_size)
+        config, family = read_config(backbone, location, vocabulary_size)
         if backbone.origin != "random":
-            return _pretrained_body(backbone, location)
-        from transformers import AutoModel
-
+            return _pretrained_body(backbone, location, family), family
         torch.manual_seed(seed)
-        return AutoModel.from_config(config)
+        kind = _model_class(family)
+        built = kind.from_config(config) if family.model is None else kind(config)
+        return built, family
 
 
-def _pretrained_body(backbone: BackboneConfig, location: str) -> nn.Module:
+def _model_class(family: Family) -> Any:
+    """Return the class of transformers that loads encoders of a family."""
+    import transformers
+
+    return transformers.AutoModel if family.model is None else getattr(transformers, family.model)
+
+
+def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) -> nn.Module:
     """Load the weights, and check that they are all there and all finite."""
-    from transformers import AutoModel
-
     files = [Path(location, name) for name in (WEIGHTS, f"{WEIGHTS}.index.json")]
     require(
         backbone.origin == "hub" or any(path.is_file() for path in files),
@@ -98,7 +96,7 @@ def _pretrained_body(backbone: BackboneConfig, location: str) -> nn.Module:
     )
     if backbone.sha256 is not None:
         _check_digest(_file(backbone, location, WEIGHTS), backbone.sha256)
-    body, report = AutoModel.from_pretrained(
+    body, report = _model_class(family).from_pretrained(
         location,
         revision=backbone.revision,
         dtype=torch.float32,
@@ -109,7 +107,7 @@ def _pretrained_body(backbone: BackboneConfig, location: str) -> nn.Module:
     )
     if backbone.pooling != "pooler":
         _leave_out_lacking_pooler(body, report["missing_keys"])
-    _check_whole(report, location)
+    _check_whole(report, location, family)
     _check_types(_file(backbone, location, "config.json").parent, backbone.name)
     broken = [name for name, p in body.named_parameters() if not torch.isfinite(p).all()]
     require(not broken, f"weights in {location} are not finite numbers: {_listed(broken)}")
@@ -124,9 +122,10 @@ def _leave_out_lacking_pooler(body: Any, missing: set[str]) -> None:
         missing -= idle
 
 
-def _check_whole(report: dict[str, Any], location: str) -> None:
+def _check_whole(report: dict[str, Any], location: str, family: Family) -> None:
     """Raise UserError if weights are missing, unexpected, or of another shape."""
-    unexpected = [n for n in report["unexpected_keys"] if n.partition(".")[0] not in HEADS]
+    prefixes = tuple(f"{head}." for head in family.heads)
+    unexpected = [n for n in report["unexpected_keys"] if not n.startswith(prefixes)]
     shapes = [
         f"{name} {list(found)} instead of {list(wanted)}"
         for name, found, wanted in report["mismatched_keys"]

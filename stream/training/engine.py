@@ -198,7 +198,7 @@ class Captured:
     def _width(self, width: int) -> int:
         """Return the next of few widths."""
         most = self._model.encoder.most_tokens
-        return next((w for w in WIDTHS if width <= w <= most), width)
+        return next((w for w in WIDTHS if width <= w and (most is None or w <= most)), width)
 
     def _capture(self, compute: Compute, inputs: Batch, sizes: Shape) -> "_Graph | None":
         """Capture the step; nothing is learned. None where something in it refuses."""

@@ -37,4 +37,4 @@ class ComposedAdapters(Learner):
         architecture = reduced(encoder.width, self.reduction, self.init_std)
         for place in encoder.sublayers():
             if place.position == "feedforward":
-                place.put(self.COMPOSED(place, architecture, task_names, self.active))
+                self.COMPOSED(place, architecture, task_names, self.active)

@@ -5,15 +5,15 @@ The variants are those of its section 3.6. D width of the encoder, M size of the
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from stream.errors import require
-from stream.models.encoder import POSITIONS, Encoder, SubLayer
+from stream.models.encoder import Encoder
 from stream.models.modules.fresh import Fresh
+from stream.models.places import POSITIONS, Insertion, SubLayer
 
 ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "gelu": functional.gelu,
@@ -142,45 +142,35 @@ FORMS: dict[str, Form] = {
 }
 
 
-class AdaptedDropout(nn.Module):
-    """A sub-layer's dropout with an adapter: right before the residual addition.
+READS = {"sequential": "", "parallel": "input", "multiplicative": "input", "pfeiffer": "residual"}
+"""What each form reads besides F(x)."""
 
-    Every sub-layer of the BERT family ends in projection, dropout, residual addition, LayerNorm;
-    putting the adapter here needs no change to the encoder's own code. With F(x) what the sub-layer
-    makes of its input x, up to its dropout, and A what an adapter adds, the LayerNorm reads
+
+class AdaptedSubLayer(Insertion):
+    """A sub-layer with an adapter: right before the residual addition.
+
+    With x what is added back, F(x) what the sub-layer makes of its input, up to its dropout, and A
+    what an adapter adds, the sum becomes
 
     - ``sequential``: F(x) + A(F(x)) + x
-    - ``parallel``: F(x) + A(x) + x (He et al. 2022, arXiv 2110.04366, table 1)
-    - ``multiplicative``: F(x) (1 + A(x)) + x, by element. The paper only says "possibly with a
+    - ``parallel``: F(x) + A(i) + x (He et al. 2022, arXiv 2110.04366, table 1), i what the
+      sub-layer's maps read: x itself where norms come after, its norm where they come before
+    - ``multiplicative``: F(x) (1 + A(i)) + x, by element. The paper only says "possibly with a
       multiplicative interaction"; this one also starts near the identity.
-    - ``pfeiffer``: F(x) + A(LN(F(x) + x)) + x, with the sub-layer's own LayerNorm (Pfeiffer et al.
-      2020, arXiv 2005.00052, section 4.2)
+    - ``pfeiffer``: F(x) + A(LN(F(x) + x)) + x, with the norm that reads the sum: the sub-layer's
+      own (Pfeiffer et al. 2020, arXiv 2005.00052, section 4.2), or the next one's where norms come
+      before
     """
 
     def __init__(self, place: SubLayer, adapter: Bottleneck, form: str = "sequential"):
-        super().__init__()
-        self.dropout = place.dropout
         self.adapter = adapter
         self.there = Switch()
-        self._form = FORMS[form]
-        self._norm = (place.norm,)  # in a tuple, so that it is not a part of this module
-        self._input: torch.Tensor | None = None
-        if form != "sequential":  # which reads F(x) alone
-            place.reader.register_forward_pre_hook(self.note_input)
+        self._form, self._norm = FORMS[form], place.norm
+        super().__init__(place, {"adapter": adapter}, READS[form])
 
-    def note_input(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        """Remember the sub-layer's input; a forward pre-hook of the module that reads it."""
-        del module
-        self._input = arguments[0]
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Map the projection's output [B, L, D] to what is added to the residual, [B, L, D]."""
-        hidden = self.dropout(hidden)
-        source, self._input = self._input, None
-        if not self.there.on:
-            return hidden
-        source = hidden if source is None else source
-        return self._form(self.adapter, hidden, source, self._norm[0])
+    def change(self, f: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        """Return the sub-layer's output [B, L, D] with what the adapter adds."""
+        return self._form(self.adapter, f, source, self._norm) if self.there.on else f
 
 
 def insert_adapters(
@@ -188,8 +178,8 @@ def insert_adapters(
     architecture: Architecture,
     form: str = "sequential",
     positions: Sequence[str] = POSITIONS,
-) -> list[tuple[int, AdaptedDropout]]:
-    """Insert an adapter behind the dropout of every sub-layer at ``positions``.
+) -> list[tuple[int, AdaptedSubLayer]]:
+    """Insert an adapter at the end of every sub-layer at ``positions``.
 
     Args:
         encoder: the encoder.
@@ -198,12 +188,11 @@ def insert_adapters(
         positions: ``attention``, ``feedforward`` or both.
 
     Returns:
-        (layer, module) of each, from the bottom up.
+        (layer, adapted sub-layer) of each, from the bottom up.
     """
     adapted = []
     for place in encoder.sublayers():
         if place.position in positions:
-            module = AdaptedDropout(place, Bottleneck(architecture), form)
-            place.put(module)
-            adapted.append((place.layer, module))
+            adapter = Bottleneck(architecture)
+            adapted.append((place.layer, AdaptedSubLayer(place, adapter, form)))
     return adapted

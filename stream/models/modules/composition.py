@@ -4,48 +4,44 @@ B examples, L tokens, D width, T adapters. All stand where `pfeiffer` puts its o
 feed-forward sub-layer adds to its input x and h = LN(f + x), an adapter adds A(h) to f.
 """
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from torch import nn
 
-from stream.models.encoder import SubLayer
 from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.bottleneck import Architecture, Bottleneck, draw
 from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
+from stream.models.places import Insertion, SubLayer
 
 
-class Composed(nn.Module):
-    """A sub-layer's dropout with the adapters of every task behind it."""
+class Composed(Insertion):
+    """A sub-layer with the adapters of every task at its end."""
 
     def __init__(
-        self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], active: ActiveTasks
+        self,
+        place: SubLayer,
+        architecture: Architecture,
+        tasks: Sequence[str],
+        active: ActiveTasks,
+        more: Mapping[str, nn.Module] | None = None,
     ):
-        super().__init__()
-        self.dropout = place.dropout
+        """Insert adapters by task, and ``more`` modules by name."""
         self.adapters = ByTask({task: Bottleneck(architecture) for task in tasks})
         self.active = active
-        self._norm = (place.norm,)  # in a tuple, so that it is not a part of this module
-        self._input: torch.Tensor | None = None
-        place.reader.register_forward_pre_hook(self.note_input)
+        self._norm = place.norm
+        super().__init__(place, {"adapters": self.adapters, **(more or {})}, "residual")
 
-    def note_input(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        """Remember the sub-layer's input; a forward pre-hook of the module that reads it."""
-        del module
-        self._input = arguments[0]
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Map the projection's output [B, L, D] to what is added to the residual, [B, L, D]."""
-        f = self.dropout(hidden)
-        assert self._input is not None, "`note_input` hooks the sub-layer's reader"
-        h, self._input = self._norm[0](f + self._input), None
+    def change(self, f: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        """Return what is added to the residual x, which is ``source``, [B, L, D]."""
+        h = self._norm(f + source)
         if self.active.combined:
             return self.combine(f, h)
-        return f + self.change(self.active.names[-1], h)
+        return f + self.added(self.active.names[-1], h)
 
-    def change(self, task: str, h: torch.Tensor) -> torch.Tensor:
+    def added(self, task: str, h: torch.Tensor) -> torch.Tensor:
         """Return what the adapter of ``task`` adds, [B, L, D]."""
         adapter = self.adapters[task]
         assert isinstance(adapter, Bottleneck)
@@ -62,7 +58,7 @@ class Stacked(Composed):
     def combine(self, f: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
         """Return the topmost adapter's output, [B, L, D]."""
         for task in self.active.names:
-            h = f + self.change(task, h)
+            h = f + self.added(task, h)
         return h
 
 
@@ -96,9 +92,9 @@ class Fused(Composed):
     def __init__(
         self, place: SubLayer, architecture: Architecture, tasks: Sequence[str], active: ActiveTasks
     ):
-        super().__init__(place, architecture, tasks, active)
         self.fusion = Attention(architecture.width)
+        super().__init__(place, architecture, tasks, active, {"fusion": self.fusion})
 
     def combine(self, f: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
         """Return f and the attention over what all active adapters add, [B, L, D]."""
-        return f + self.fusion(f, torch.stack([self.change(task, h) for task in self.active.names]))
+        return f + self.fusion(f, torch.stack([self.added(task, h) for task in self.active.names]))

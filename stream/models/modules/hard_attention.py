@@ -11,11 +11,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from stream.models.encoder import Encoder, SubLayer
+from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.bottleneck import Architecture, Bottleneck
 from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
+from stream.models.places import Insertion, SubLayer
 
 MOST_EXPONENT = 50.0  # of a hyperbolic cosine, as in the released code
 
@@ -62,8 +63,8 @@ class TaskGates(Fresh):
         return Attention((self.units > 0).to(self.units), (self.outputs > 0).to(self.outputs))
 
 
-class AttendedDropout(nn.Module):
-    """A sub-layer's dropout with a shared adapter, of which each task uses what its gates leave.
+class AttendedSubLayer(Insertion):
+    """A sub-layer with a shared adapter at its end, of which each task uses what its gates leave.
 
     x + o W_up (u gelu(W_down x + b_down)) + o b_up, with u and o the gates of the active task,
     multiplied by element: soft while it learns, hard where it is served.
@@ -77,12 +78,11 @@ class AttendedDropout(nn.Module):
         active: ActiveTasks,
         scale: Scale,
     ):
-        super().__init__()
-        self.dropout = place.dropout
         self.adapter = Bottleneck(architecture)
         self.gates = ByTask(gates)
         self._active = active
         self._scale = scale
+        super().__init__(place, {"adapter": self.adapter, "gates": self.gates})
 
     def of(self, task: str) -> TaskGates:
         """Return the gates of one task."""
@@ -90,13 +90,13 @@ class AttendedDropout(nn.Module):
         assert isinstance(gates, TaskGates)
         return gates
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Map the projection's output [B, L, D] to what is added to the residual, [B, L, D]."""
-        hidden = self.dropout(hidden)
+    def change(self, f: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        """Return the sub-layer's output [B, L, D] with what the adapter adds."""
+        del source
         gates = self.of(self._active.names[-1])
         attention = gates.soft(self._scale.s) if self.training else gates.hard()
-        units = functional.gelu(self.adapter.down(hidden)) * attention.units
-        return hidden + self.adapter.up(units) * attention.outputs
+        units = functional.gelu(self.adapter.down(f)) * attention.units
+        return f + self.adapter.up(units) * attention.outputs
 
 
 def insert_attended(
@@ -105,17 +105,18 @@ def insert_attended(
     task_names: list[str],
     active: ActiveTasks,
     scale: Scale,
-) -> dict[str, AttendedDropout]:
-    """Insert an adapter with gates behind the dropout of every sub-layer.
+) -> dict[str, AttendedSubLayer]:
+    """Insert an adapter with gates at the end of every sub-layer.
 
     Returns:
-        The modules by their names in the encoder, from the bottom up.
+        What was inserted, by its adapter's name in the encoder, from the bottom up.
     """
+    found = []
     for place in encoder.sublayers():
         gates = {name: TaskGates(architecture) for name in task_names}
-        place.put(AttendedDropout(place, architecture, gates, active, scale))
-    modules = encoder.named_modules()
-    return {name: module for name, module in modules if isinstance(module, AttendedDropout)}
+        found.append(AttendedSubLayer(place, architecture, gates, active, scale))
+    names = {module: name for name, module in encoder.named_modules()}
+    return {names[inserted.adapter]: inserted for inserted in found}
 
 
 class Protection:
@@ -126,12 +127,12 @@ class Protection:
             shape that broadcasts to it: 0 for what an earlier task uses, else 1.
     """
 
-    def __init__(self, adapters: Mapping[str, AttendedDropout], earlier: Sequence[str]):
+    def __init__(self, adapters: Mapping[str, AttendedSubLayer], earlier: Sequence[str]):
         self._adapters = adapters
         self._used = {place: _used(module, earlier) for place, module in adapters.items()}
         self.free: dict[str, torch.Tensor] = {}
         for place, (units, outputs) in self._used.items():
-            down, up = f"{place}.adapter.down", f"{place}.adapter.up"
+            down, up = f"{place}.down", f"{place}.up"
             self.free[f"{down}.weight"] = 1 - units[:, None]  # what it reads is no task's
             self.free[f"{down}.bias"] = 1 - units
             self.free[f"{up}.weight"] = 1 - torch.minimum(outputs[:, None], units[None, :])
@@ -147,7 +148,7 @@ class Protection:
         return torch.stack(taken).sum() / torch.stack(there).sum().clamp(min=1)
 
 
-def _used(module: AttendedDropout, tasks: Sequence[str]) -> Attention:
+def _used(module: AttendedSubLayer, tasks: Sequence[str]) -> Attention:
     """Return the largest of the tasks' hard gates, 0 without any."""
     adapter = module.adapter
     with torch.no_grad():

@@ -11,11 +11,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from stream.models.encoder import Encoder, SubLayer
+from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.bottleneck import ACTIVATIONS, draw
 from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
+from stream.models.places import Insertion, SubLayer, first_input
 
 
 class PalArchitecture(NamedTuple):
@@ -86,27 +87,32 @@ class Pal(nn.Module):
         return self._activate(self.projections.decode(inner))
 
 
-class ProjectedDropout(nn.Module):
-    """The dropout before a layer's last LayerNorm, with every task's projected attention."""
+class ProjectedSubLayer(Insertion):
+    """The end of a layer's last sub-layer, with every task's projected attention."""
 
-    def __init__(self, place: SubLayer, pals: Mapping[str, Pal], active: ActiveTasks):
-        super().__init__()
-        self.dropout = place.dropout
+    def __init__(
+        self, place: SubLayer, first: SubLayer, pals: Mapping[str, Pal], active: ActiveTasks
+    ):
+        """Insert at ``place``; ``first`` is the layer's attention, whose input is read."""
         self.pals = ByTask(pals)
         self._active = active
-        self._input: tuple[torch.Tensor, torch.Tensor | None] | None = None
+        self._layer_input: tuple[torch.Tensor, torch.Tensor | None] | None = None
+        super().__init__(place, {"pals": self.pals})
+        first.reader.register_forward_pre_hook(self.note, with_kwargs=True)
 
     def note(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
         """Remember the layer's input and mask; a forward pre-hook of its attention."""
         del module
-        mask = args[1] if len(args) > 1 else kwargs.get("attention_mask")
-        self._input = args[0], mask
+        if self._is_here:
+            mask = args[1] if len(args) > 1 else kwargs.get("attention_mask")
+            self._layer_input = first_input(args, kwargs), mask
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Map the projection's output [B, L, D] to what is added to the residual, [B, L, D]."""
-        assert self._input is not None, "`note` hooks the layer's attention"
-        (h, mask), self._input = self._input, None
-        return self.dropout(hidden) + self.pals[self._active.names[-1]](h, mask)
+    def change(self, f: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        """Return the projection's output [B, L, D] with the task's attention, [B, L, D]."""
+        del source
+        assert self._layer_input is not None, "`note` hooks the layer's attention"
+        (h, mask), self._layer_input = self._layer_input, None
+        return f + self.pals[self._active.names[-1]](h, mask)
 
 
 def add_pals(
@@ -118,12 +124,7 @@ def add_pals(
     """Put projected attention of every task beside every layer."""
     size, heads, activation = architecture
     projections = {task: Projections(encoder.width, size) for task in tasks}
-    readers = {p.layer: p.reader for p in encoder.sublayers() if p.position == "attention"}
-    for place in encoder.sublayers():
-        if place.position == "feedforward":
-            pals = {
-                task: Pal(projections[task], Attention(size, heads), activation) for task in tasks
-            }
-            module = ProjectedDropout(place, pals, active)
-            place.put(module)
-            readers[place.layer].register_forward_pre_hook(module.note, with_kwargs=True)
+    places = encoder.sublayers()
+    for first, last in zip(places[::2], places[1::2], strict=True):
+        pals = {task: Pal(projections[task], Attention(size, heads), activation) for task in tasks}
+        ProjectedSubLayer(last, first, pals, active)

@@ -1,32 +1,13 @@
-"""The encoder families whose masks, positions and sub-layers are known, and their settings."""
+"""An encoder's configuration, checked against its family."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from stream.config.backbone import BackboneConfig
 from stream.errors import choose, require
+from stream.models.families.catalogue import find_family
+from stream.models.families.family import Family
 
-
-def _from_zero(config: Any) -> int:
-    """Return the first position where positions are simply counted."""
-    return 0
-
-
-def _after_padding(config: Any) -> int:
-    """Return the first position where the one before it is that of padding, as in fairseq."""
-    return int(config.pad_token_id) + 1
-
-
-FIRST_POSITION: Mapping[str, Callable[[Any], int]] = {
-    "bert": _from_zero,
-    "camembert": _after_padding,
-    "data2vec-text": _after_padding,
-    "electra": _from_zero,
-    "ernie": _from_zero,
-    "mpnet": lambda config: 2,  # whatever its configuration calls padding
-    "roberta": _after_padding,
-    "xlm-roberta": _after_padding,
-}
 SIZES = (
     "hidden_size",
     "num_hidden_layers",
@@ -37,20 +18,21 @@ SIZES = (
     "type_vocab_size",
     "embedding_size",
 )
-# With another value, attention, positions or outputs are not those of the family.
-FIXED = {
-    "is_decoder": False,
-    "is_encoder_decoder": False,
-    "add_cross_attention": False,
-    "position_embedding_type": "absolute",
-    "chunk_size_feed_forward": 0,
-    "return_dict": True,
-    "quantization_config": None,
-}
+ACTIVATIONS = (
+    "hidden_act",
+    "hidden_activation",
+    "activation",
+    "activation_function",
+    "dense_act_fn",
+)
+# With another value, no family computes as it is described.
+FIXED = {"chunk_size_feed_forward": 0, "return_dict": True, "quantization_config": None}
 
 
-def read_config(backbone: BackboneConfig, location: str, vocabulary_size: int | None = None) -> Any:
-    """Return the encoder's configuration as transformers understands it.
+def read_config(
+    backbone: BackboneConfig, location: str, vocabulary_size: int | None = None
+) -> tuple[Any, Family]:
+    """Return the encoder's configuration as transformers understands it, and its family.
 
     Args:
         backbone: the settings.
@@ -72,25 +54,20 @@ def read_config(backbone: BackboneConfig, location: str, vocabulary_size: int | 
         where = f"config.json of {location}"
         given, _ = PreTrainedConfig.get_config_dict(location, revision=backbone.revision)
         require(isinstance(given, dict), f"{where} is not a JSON object")
-    _check_family(given, where)
+    family = find_family(given.get("model_type"), where=where, described=backbone.family)
+    _check_fixed(given, family, where)
     kind: Any = CONFIG_MAPPING[given["model_type"]]
-    settings = ["model_type", *sorted(vars(kind)["__annotations__"])]
+    settings = ["model_type", *sorted(vars(kind)["__annotations__"]), *kind.attribute_map]
     for name in given if is_random else ():  # a file may say much that no one asked for
         choose(f"setting of {given['model_type']} in {where}", name, settings)
     config = kind.from_dict(given)
-    _check_values(config, where)
-    return config
+    _check_values(config, family, where)
+    return config, family
 
 
-def _check_family(given: Mapping[str, Any], where: str) -> None:
-    """Raise UserError unless the family is known, and computes as that family does."""
-    model_type = given.get("model_type")
-    require(
-        isinstance(model_type, str) and model_type in FIRST_POSITION,
-        f"{where}: model_type={model_type!r} is not an encoder family that is known here. Known: "
-        f"{', '.join(FIRST_POSITION)}",
-    )
-    for name, value in FIXED.items():
+def _check_fixed(given: Mapping[str, Any], family: Family, where: str) -> None:
+    """Raise UserError unless the encoder computes as its family is described."""
+    for name, value in {**FIXED, **family.fixed}.items():
         found = given.get(name)
         require(
             found is None or found == value,
@@ -98,7 +75,7 @@ def _check_family(given: Mapping[str, Any], where: str) -> None:
         )
 
 
-def _check_values(config: Any, where: str) -> None:
+def _check_values(config: Any, family: Family, where: str) -> None:
     """Raise UserError unless an encoder can be built from the values of a configuration."""
     from transformers.activations import ACT2FN
 
@@ -107,24 +84,30 @@ def _check_values(config: Any, where: str) -> None:
         require(size >= 1, f"{where}: {name}={size} must be at least 1")
     width, heads = config.hidden_size, config.num_attention_heads
     require(
-        width % heads == 0,
+        width % heads == 0 or hasattr(config, "head_dim") or hasattr(config, "d_kv"),
         f"{where}: hidden_size={width} is not a multiple of num_attention_heads={heads}",
     )
-    choose(f"hidden_act in {where}", config.hidden_act, ACT2FN)
+    for name in ACTIVATIONS:
+        activation = getattr(config, name, None)
+        if isinstance(activation, str):
+            choose(f"{name} in {where}", activation, ACT2FN)
     padding, rows = config.pad_token_id, config.vocab_size
-    if FIRST_POSITION[config.model_type] is _after_padding:
+    if family.positions.first == "after_padding":
         valid = padding is not None and 0 <= padding < rows
     else:
         valid = padding is None or -rows <= padding < rows  # as torch counts
     require(valid, f"{where}: pad_token_id={padding} is not one of the {rows} tokens")
-    require(most_tokens(config) >= 1, f"{where}: pad_token_id={padding} leaves no positions")
+    most = most_tokens(config, family)
+    require(most is None or most >= 1, f"{where}: pad_token_id={padding} leaves no positions")
 
 
-def first_position(config: Any) -> int:
+def first_position(config: Any, family: Family) -> int:
     """Return the position of a text's first token."""
-    return FIRST_POSITION[config.model_type](config)
+    first = family.positions.first
+    return int(config.pad_token_id) + 1 if first == "after_padding" else first
 
 
-def most_tokens(config: Any) -> int:
-    """Return for how many tokens there are positions."""
-    return int(config.max_position_embeddings) - first_position(config)
+def most_tokens(config: Any, family: Family) -> int | None:
+    """Return for how many tokens there are positions; None where distances alone are counted."""
+    most = getattr(config, "max_position_embeddings", None)
+    return None if most is None else int(most) - first_position(config, family)
