@@ -8,6 +8,7 @@ import torch
 
 from tests.models.reference import bert as by_hand
 from tests.models.reference import check
+from tests.models.reference.capture import copies_of_a_pass
 
 SHAPE = {
     "hidden_size": 16,
@@ -64,6 +65,7 @@ def test_padding_and_masks(shape: Any, reference: check.Reference, maps: Any) ->
     del reference, maps
     check.check_padding(shape)
     check.check_masks(shape)
+    assert not copies_of_a_pass(check.load(shape))
 
 
 def test_sinusoidal_positions_of_distilbert() -> None:

@@ -11,6 +11,7 @@ import torch
 
 from tests.models.reference import check
 from tests.models.reference import deberta as by_hand
+from tests.models.reference.capture import copies_of_a_pass
 
 SHAPE = {
     "hidden_size": 12,
@@ -77,3 +78,16 @@ def test_padding_and_masks(shape: Any, reference: check.Reference, maps: Any) ->
     del reference, maps
     check.check_padding(shape)
     check.check_masks(shape)
+    assert not copies_of_a_pass(check.load(shape))
+
+
+def test_distances_are_those_that_transformers_finds_at_every_pass() -> None:
+    """Also of more tokens than there are positions, as where a prompt is added."""
+    encoder = check.load(V3).eval()
+    body: Any = encoder.body.encoder
+    states = torch.randn(1, 40, 12)
+    mask = torch.ones(1, 40, dtype=torch.long)
+    found = body(states, mask).last_hidden_state
+    body._forward_pre_hooks.clear()
+    assert torch.equal(found, body(states, mask).last_hidden_state)
+    assert copies_of_a_pass(encoder) == ["aten._to_copy.default"]
