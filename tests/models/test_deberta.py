@@ -62,6 +62,7 @@ def test_states_and_maps_are_those_of_the_definition(
 ) -> None:
     check.check_states(shape, reference)
     check.check_maps(shape, maps)
+    check.check_prompt(shape, reference, by_hand)
 
 
 @each
