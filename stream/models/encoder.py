@@ -10,7 +10,7 @@ from torch import nn
 
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
-from stream.errors import choose, require
+from stream.errors import UserError, choose, require
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
@@ -203,7 +203,7 @@ class Encoder(nn.Module):
             if name == "*":
                 found = [child for module in found for child in module.children()]
             else:
-                found = [module.get_submodule(name) for module in found]
+                found = [self._inside(module, name) for module in found]
         return [*found[0].children()] if "*" not in self.family.layers else found
 
     @property
@@ -222,20 +222,20 @@ class Encoder(nn.Module):
         layers, family = self._used_layers(), self.family
         paths = {"attention": family.attention, "feedforward": family.feedforward}
         places = [(use, position) for use in range(len(layers)) for position in POSITIONS]
-        norms = [layers[use].get_submodule(paths[position].norm) for use, position in places]
+        norms = [self._inside(layers[use], paths[position].norm) for use, position in places]
         before = family.norms == "before"
         if before:
             assert family.final_norm is not None, "where norms come before, one comes at the end"
-            norms.append(self.body.get_submodule(family.final_norm))
+            norms.append(self._inside(self.body, family.final_norm))
         found = []
         for index, (use, position) in enumerate(places):
             layer, path = layers[use], paths[position]
-            reader = layer.get_submodule(path.reader)
+            reader = self._inside(layer, path.reader)
             found.append(
                 SubLayer(
                     use,
                     position,
-                    layer.get_submodule(path.end),
+                    self._inside(layer, path.end),
                     reader,
                     norms[index] if before else reader,
                     norms[index + 1] if before else norms[index],
@@ -257,9 +257,24 @@ class Encoder(nn.Module):
     def _map(self, layer: nn.Module, path: str | FusedMap) -> LinearMap:
         """Return a map of a layer."""
         if isinstance(path, str):
-            return LinearMap(layer.get_submodule(path))
+            return LinearMap(self._inside(layer, path))
         config: Any = self.body.config
-        return LinearMap(layer.get_submodule(path.map), path, int(config.num_attention_heads))
+        inner = self._inside(layer, path.map)
+        return LinearMap(inner, path, int(config.num_attention_heads))
+
+    def _inside(self, module: nn.Module, path: str) -> nn.Module:
+        """Return what the family says is inside of a module.
+
+        Raises:
+            UserError: it is not there.
+        """
+        try:
+            return module.get_submodule(path)
+        except AttributeError as error:
+            raise UserError(
+                f"{type(self.body).__name__} has no {path} in {type(module).__name__}, where the "
+                f"family of {self.family.model_types[0]} says that it is"
+            ) from error
 
     def layernorm_names(self) -> set[str]:
         """Return the names of every norm's scale and shift, the embedding's included.
