@@ -15,7 +15,15 @@ from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
 from stream.models.onednn import convolve_linears
-from stream.models.places import POSITIONS, AttentionMaps, LinearMap, SubLayer, Uses
+from stream.models.places import (
+    POSITIONS,
+    AttentionMaps,
+    LinearMap,
+    Part,
+    Reading,
+    SubLayer,
+    Uses,
+)
 from stream.models.pretrained import load_body
 
 
@@ -45,6 +53,7 @@ class Encoder(nn.Module):
         self._queried = False
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
+        self.reading = Reading(causal=self.family.causal)
         self._uses = self._count_uses()
         self._check_pooling()
 
@@ -78,6 +87,7 @@ class Encoder(nn.Module):
 
     def states(self, batch: TokenBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
+        self.reading.begin(batch.attention_mask)
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
         inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask, **types}
         if self.family.positions.kind != "relative":  # transformers would count padding, or ids
@@ -248,7 +258,12 @@ class Encoder(nn.Module):
         """Return the linear maps of every layer's attention, from the bottom up."""
         family = self.family
         paths = (family.query, family.key, family.value, family.output)
-        return [AttentionMaps(*(self._map(layer, p) for p in paths)) for layer in self.layers()]
+        key = family.key if isinstance(family.key, str) else family.key.map
+        around = key.rpartition(".")[0]
+        return [
+            AttentionMaps(self._inside(layer, around), *(self._map(layer, p) for p in paths))
+            for layer in self.layers()
+        ]
 
     def inner_maps(self) -> list[LinearMap]:
         """Return the maps that read the inner activations of every feed-forward network."""
@@ -260,7 +275,7 @@ class Encoder(nn.Module):
             return LinearMap(self._inside(layer, path))
         config: Any = self.body.config
         inner = self._inside(layer, path.map)
-        return LinearMap(inner, path, int(config.num_attention_heads))
+        return LinearMap(inner, Part(path, int(config.num_attention_heads)))
 
     def _inside(self, module: nn.Module, path: str) -> nn.Module:
         """Return what the family says is inside of a module.
@@ -289,8 +304,14 @@ class Encoder(nn.Module):
         }
 
     def layer_names(self, first: int) -> set[str]:
-        """Return the names of all parameters in the Transformer layers from ``first`` upwards."""
-        chosen = {id(p) for layer in self.layers()[first:] for p in layer.parameters()}
+        """Return the names of all parameters in the Transformer layers from ``first`` upwards.
+
+        Where norms come before sub-layers, the one behind the last layer is among them.
+        """
+        above = self.layers()[first:]
+        if self.family.final_norm is not None:
+            above.append(self._inside(self.body, self.family.final_norm))
+        chosen = {id(p) for module in above for p in module.parameters()}
         return {name for name, p in self.named_parameters() if id(p) in chosen}
 
     def num_parameters(self) -> int:

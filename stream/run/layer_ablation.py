@@ -57,7 +57,7 @@ def layer_range_scores(run: Run, task: Task, split: str) -> LayerRangeScores:
         isinstance(learner, Removable), f"learner {learner.name!r} has no adapters to take away"
     )
     assert isinstance(learner, Removable)
-    layers = len(learner.model.encoder.layers())
+    layers = learner.model.encoder.num_layers
     without = np.full((layers, layers), np.nan)
     for first in range(layers):
         for last in range(first, layers):

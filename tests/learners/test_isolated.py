@@ -33,6 +33,7 @@ from stream.models.modules.gates import expected_open, gate
 from stream.models.modules.low_rank import LowRank
 from stream.models.modules.projected_attention import Attention as ProjectedAttention
 from stream.models.modules.projected_attention import Projections
+from stream.models.places import LinearMap
 from stream.run.accounting import count_stored
 from stream.seeding import torch_generator
 from stream.training.loop import fit
@@ -157,7 +158,7 @@ def test_stacked_reads_the_adapter_below(three_tasks: list[Task]) -> None:
 
 def test_lora_is_a_low_rank_change() -> None:
     linear = torch.nn.Linear(6, 5)
-    change = LowRank(linear, 2, 8.0)
+    change = LowRank(LinearMap(linear), 2, 8.0)
     change.initialize(torch_generator(0, "t"))
     x, out = torch.randn(3, 6), torch.randn(3, 5)
     assert torch.equal(change.change(linear, (x,), out), out)  # B is 0 at first
