@@ -11,6 +11,7 @@ from torch import nn
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
 from stream.errors import UserError, choose, require
+from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
@@ -46,7 +47,10 @@ class Encoder(nn.Module):
         self.most_tokens = most_tokens(config, self.family)
         self._first_position = first_position(config, self.family)
         # transformers makes that mask from a number on the CPU, which no CUDA graph can hold.
-        self._adds_mask = getattr(config, "_attn_implementation", None) == "eager"
+        is_eager = getattr(config, "_attn_implementation", None) == "eager"
+        self._adds_mask = is_eager and self.family.mask == "added"
+        if self.family.positions.distances is not None:
+            hold_distances(body.get_submodule(self.family.positions.distances))
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
         self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
@@ -274,8 +278,9 @@ class Encoder(nn.Module):
         if isinstance(path, str):
             return LinearMap(self._inside(layer, path))
         config: Any = self.body.config
-        inner = self._inside(layer, path.map)
-        return LinearMap(inner, Part(path, int(config.num_attention_heads)))
+        bias = None if path.bias is None else layer.get_parameter(path.bias)
+        part = Part(path, int(config.num_attention_heads), bias)
+        return LinearMap(self._inside(layer, path.map), part)
 
     def _inside(self, module: nn.Module, path: str) -> nn.Module:
         """Return what the family says is inside of a module.

@@ -141,25 +141,41 @@ class Part:
     Attributes:
         fused: which part they are; None if the map has all of them.
         heads: attention heads of the module, for parts that follow one another in every head.
+        added: the map's bias, if it is added behind the module.
     """
 
     fused: FusedMap | None = None
     heads: int = 1
+    added: torch.Tensor | None = None
 
     def of(self, output: torch.Tensor) -> torch.Tensor:
         """Return the map's outputs [..., D_out] among those of the module."""
-        if self.fused is None:
-            return output
-        own = self._split(output).select(-2, self.fused.part)
-        return own.flatten(-2) if self.fused.by_head else own
+        own = self.cut(output)
+        return own if self.added is None else own + self.added
 
     def placed(self, output: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
         """Return the module's output with ``own`` [..., D_out] in place of the map's."""
         if self.fused is None:
             return own
+        own = own if self.added is None else own - self.added
         parts = list(self._split(output).unbind(-2))
         parts[self.fused.part] = own.reshape(parts[self.fused.part].shape)
         return torch.stack(parts, -2).view_as(output)
+
+    def plus(self, output: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
+        """Return the module's output with ``change`` [..., D_out] added to the map's."""
+        if self.fused is None:
+            return output + change
+        parts = list(self._split(output).unbind(-2))
+        parts[self.fused.part] = parts[self.fused.part] + change.reshape(parts[0].shape)
+        return torch.stack(parts, -2).view_as(output)
+
+    def cut(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the map's share of the last axis of the module's outputs, weights or biases."""
+        if self.fused is None:
+            return values
+        own = self._split(values).select(-2, self.fused.part)
+        return own.flatten(-2) if self.fused.by_head else own
 
     def _split(self, values: torch.Tensor) -> torch.Tensor:
         """Return the module's outputs by parts: [..., heads, parts, width] or [..., parts, D]."""
@@ -198,13 +214,15 @@ class LinearMap:
     def weight(self) -> torch.Tensor:
         """The weights as in `nn.Linear`, [D_out, D_in]; not those that are stored, if fused."""
         inner: Any = self.module
-        return self.part.of(inner.weight if has_columns(inner) else inner.weight.T).T
+        return self.part.cut(inner.weight if has_columns(inner) else inner.weight.T).T
 
     @property
     def bias(self) -> torch.Tensor | None:
         """The bias, [D_out]."""
+        if self.part.added is not None:
+            return self.part.added
         inner: Any = self.module
-        return None if inner.bias is None else self.part.of(inner.bias)
+        return None if inner.bias is None else self.part.cut(inner.bias)
 
     def named(self, name: str, role: str) -> str:
         """Return the name in the module of something inserted: each of its maps has its own.

@@ -45,7 +45,7 @@ class LowRank(Fresh):
     def change(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
         """Add the change to the map's part of the output [B, L, >= D_out]; a forward hook."""
         del module
-        return self._part.placed(output, self._part.of(output) + self(inputs[0]))
+        return self._part.plus(output, self(inputs[0]))
 
 
 class Decomposed(LowRank):
@@ -92,10 +92,9 @@ class LowRankByTask(ByTask):
     def change(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
         """Add the active tasks' changes to the map's part of the output; a forward hook."""
         del module
-        own = self._part.of(output)
         for name in self._active.names:
-            own = own + self.pair(name)(inputs[0])
-        return self._part.placed(output, own)
+            output = self._part.plus(output, self.pair(name)(inputs[0]))
+        return output
 
     def pair(self, task: str) -> LowRank:
         """Return the low-rank pair of one task."""
