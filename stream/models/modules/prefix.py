@@ -145,7 +145,8 @@ def plain_attention(
         added = attention_mask.dtype != torch.bool
         least = torch.finfo(scores.dtype).min
         scores = scores + attention_mask if added else scores.where(attention_mask, least)
-    weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+    exact = torch.promote_types(query.dtype, torch.float32)
+    weights = scores.softmax(-1, dtype=exact).to(query.dtype)
     weights = functional.dropout(weights, options.get("dropout", 0.0), module.training)
     return (weights @ value).transpose(1, 2).contiguous(), weights
 
