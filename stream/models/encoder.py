@@ -14,6 +14,7 @@ from stream.errors import choose, require
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
+from stream.models.masks import Masks
 from stream.models.onednn import convolve_linears
 from stream.models.places import POSITIONS, AttentionMaps, LinearMap, SubLayer, Uses
 from stream.models.pretrained import load_body
@@ -37,8 +38,7 @@ class Encoder(nn.Module):
         self.width = int(config.hidden_size)
         self.most_tokens = most_tokens(config, self.family)
         self._first_position = first_position(config, self.family)
-        # transformers makes that mask from a number on the CPU, which no CUDA graph can hold.
-        self._adds_mask = getattr(config, "_attn_implementation", None) == "eager"
+        self._masks = Masks(config, self.family)
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
         self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
@@ -97,9 +97,9 @@ class Encoder(nn.Module):
         """
         more = inputs["attention_mask"].shape[1] - mask.shape[1]
         behind = self.family.leading
-        if self._adds_mask:
-            inputs = {**inputs, "attention_mask": self._added(inputs["attention_mask"])}
-        output = self.body(**inputs)
+        dtype = next(self.body.parameters()).dtype
+        read = self._masks.of(inputs["attention_mask"], dtype)
+        output = self.body(**{**inputs, "attention_mask": read})
         hidden = output.last_hidden_state
         if more:
             hidden = torch.cat([hidden[:, :behind], hidden[:, behind + more :]], dim=1)
@@ -182,11 +182,6 @@ class Encoder(nn.Module):
     def _positions(self, mask: torch.Tensor) -> torch.Tensor:
         """Return the positions of tokens, which padding does not count among, [B, L]."""
         return (mask.cumsum(1) * mask + (self._first_position - 1)).clamp(min=0)
-
-    def _added(self, mask: torch.Tensor) -> torch.Tensor:
-        """Return what a mask [B, L] adds to the attention scores, [B, 1, 1, L]."""
-        dtype = next(self.body.parameters()).dtype
-        return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
 
     def reads(self, name: str) -> bool:
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""

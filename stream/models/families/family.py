@@ -78,11 +78,17 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         inner: the map that reads the inner activations of the feed-forward network.
         positions: how tokens know their places.
         causal: a token reads those before it alone.
+        windows: of each type of layer (``layer_types`` in the configuration), which setting says
+            how far away a token may be that another reads; null for a type that reads all. Empty
+            where all layers read all.
+        adds_mask: the mask is a number that attention adds to its scores: where it adds a bias,
+            transformers would make both one by a number on the CPU, which no CUDA graph can hold.
         leading: special tokens at the start of a text, behind which soft prompts stand: 0 or 1.
         pooling: what may stand for a text, of `POOLINGS`: its first token (``cls``), that token
             behind the ``pooler``, the ``mean`` over tokens or its ``last`` token.
         final_norm: path in the body of the norm behind the last layer, where norms come before.
-        model: the class of transformers that is the encoder alone, if `AutoModel` gives another.
+        model: the class of transformers that is the encoder alone or finds it, if `AutoModel`
+            gives another.
         heads: how names of weights begin that checkpoints may have and a text encoder does not
             need.
         fixed: values of the configuration with which it computes as described; with others it is
@@ -101,6 +107,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     inner: str
     positions: Positions = Positions()
     causal: bool = False
+    windows: Mapping[str, str | None] = {}
+    adds_mask: bool = False
     leading: int = 1
     pooling: tuple[Literal["cls", "pooler", "mean", "last"], ...] = ("cls", "pooler", "mean")
     final_norm: str | None = None
