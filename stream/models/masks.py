@@ -22,7 +22,7 @@ class Masks:
             UserError: the family says nothing of a type of layer, or names no setting.
         """
         kind = getattr(config, "_attn_implementation", None)
-        self._adds = kind == "eager" or family.adds_mask
+        self._adds = kind == "eager"
         self._windows = _windows(config, family) if kind in ("eager", "sdpa") else {}
 
     def of(self, mask: torch.Tensor, dtype: torch.dtype) -> Any:

@@ -79,7 +79,7 @@ def load_body(
 
 
 def _model_class(family: Family) -> Any:
-    """Return the class of transformers that loads encoders of a family: a model or an auto class."""
+    """Return the class of transformers that loads encoders of a family, or finds theirs."""
     import transformers
 
     return transformers.AutoModel if family.model is None else getattr(transformers, family.model)

@@ -81,8 +81,6 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         windows: of each type of layer (``layer_types`` in the configuration), which setting says
             how far away a token may be that another reads; null for a type that reads all. Empty
             where all layers read all.
-        adds_mask: the mask is a number that attention adds to its scores: where it adds a bias,
-            transformers would make both one by a number on the CPU, which no CUDA graph can hold.
         leading: special tokens at the start of a text, behind which soft prompts stand: 0 or 1.
         pooling: what may stand for a text, of `POOLINGS`: its first token (``cls``), that token
             behind the ``pooler``, the ``mean`` over tokens or its ``last`` token.
@@ -108,7 +106,6 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     positions: Positions = Positions()
     causal: bool = False
     windows: Mapping[str, str | None] = {}
-    adds_mask: bool = False
     leading: int = 1
     pooling: tuple[Literal["cls", "pooler", "mean", "last"], ...] = ("cls", "pooler", "mean")
     final_norm: str | None = None
