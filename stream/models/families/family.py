@@ -78,6 +78,9 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         inner: the map that reads the inner activations of the feed-forward network.
         positions: how tokens know their places.
         causal: a token reads those before it alone.
+        window: which layers of a causal encoder read no more than ``sliding_window`` tokens, as its
+            configuration has it: ``none``, ``every_layer``, or those that ``layer_types`` calls
+            ``sliding_attention`` (``by_layer``).
         leading: special tokens at the start of a text, behind which soft prompts stand: 0 or 1.
         pooling: what may stand for a text, of `POOLINGS`: its first token (``cls``), that token
             behind the ``pooler``, the ``mean`` over tokens or its ``last`` token.
@@ -101,6 +104,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     inner: str
     positions: Positions = Positions()
     causal: bool = False
+    window: Literal["none", "every_layer", "by_layer"] = "none"
     leading: int = 1
     pooling: tuple[Literal["cls", "pooler", "mean", "last"], ...] = ("cls", "pooler", "mean")
     final_norm: str | None = None
