@@ -60,8 +60,8 @@ class Encoder(nn.Module):
         name = type(self.body).__name__
         require(
             not self.family.causal or self.pooling not in ("cls", "pooler"),
-            f"backbone.pooling={self.pooling}: the first token of {name}, a decoder, reads no other "
-            f"token, so it cannot stand for a text; choose from {', '.join(self.family.pooling)}",
+            f"backbone.pooling={self.pooling}: the first token of a decoder ({name}) reads no "
+            f"other, so it cannot stand for a text; choose from {', '.join(self.family.pooling)}",
         )
         choose(f"backbone.pooling of {name}", self.pooling, self.family.pooling)
         pooler: Any = getattr(self.body, "pooler", None)
