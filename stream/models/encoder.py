@@ -14,7 +14,7 @@ from stream.errors import choose, require
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
-from stream.models.masks import added_to_scores, causal_masks, places, read_windows
+from stream.models.masks import Masks, places
 from stream.models.onednn import convolve_linears
 from stream.models.places import POSITIONS, AttentionMaps, LinearMap, SubLayer, Uses
 from stream.models.pretrained import load_body
@@ -39,8 +39,7 @@ class Encoder(nn.Module):
         self.width = int(config.hidden_size)
         self.most_tokens = most_tokens(config, self.family)
         self._first_position = first_position(config, self.family)
-        self._attention = getattr(config, "_attn_implementation", None)
-        self._windows = read_windows(config, self.family)
+        self._masks = Masks(config, self.family)
         if self.family.positions.kind == "rotary":
             check_rotary(config)
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
@@ -199,7 +198,8 @@ class Encoder(nn.Module):
         whole = mask
         if more:  # a row that only fills up a batch may have no token
             whole = self._widened(mask, mask.amax(1, keepdim=True).expand(-1, more))
-        found: dict[str, Any] = {"attention_mask": self._masks(whole, order)}
+        dtype = next(self.body.parameters()).dtype
+        found: dict[str, Any] = {"attention_mask": self._masks.of(whole, order, dtype)}
         if family.causal:
             found["use_cache"] = False
         if family.positions.kind == "rotary":
@@ -213,25 +213,6 @@ class Encoder(nn.Module):
     def _positions(self, mask: torch.Tensor) -> torch.Tensor:
         """Return the absolute positions of tokens, which padding does not count among, [B, L]."""
         return (mask.cumsum(1) * mask + (self._first_position - 1)).clamp(min=0)
-
-    def _masks(self, mask: torch.Tensor, order: torch.Tensor) -> Any:
-        """Return what says which tokens are read, in the form that the attention takes.
-
-        Args:
-            mask: of tokens and vectors, [B, L].
-            order: their places in the texts, [B, L].
-        """
-        dtype = next(self.body.parameters()).dtype
-        eager = self._attention == "eager"
-        if not self.family.causal:
-            # transformers makes it from a number on the CPU, which no CUDA graph can hold.
-            return added_to_scores(mask[:, None, None] == 1, dtype) if eager else mask
-        if self._attention not in ("eager", "sdpa"):
-            return mask
-        masks = causal_masks(mask, order, self._windows)
-        if eager:
-            masks = {kind: added_to_scores(read, dtype) for kind, read in masks.items()}
-        return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def reads(self, name: str) -> bool:
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""

@@ -78,14 +78,16 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         inner: the map that reads the inner activations of the feed-forward network.
         positions: how tokens know their places.
         causal: a token reads those before it alone.
-        window: which layers of a causal encoder read no more than ``sliding_window`` tokens, as its
-            configuration has it: ``none``, ``every_layer``, or those that ``layer_types`` calls
-            ``sliding_attention`` (``by_layer``).
+        windows: of each type of layer (``layer_types`` in the configuration), which setting says
+            how far away a token may be that another reads (in a causal encoder: how many tokens
+            are read, itself among them); null for a type that reads all. ``*`` stands for all
+            layers of a configuration without types. Empty where all layers read all.
         leading: special tokens at the start of a text, behind which soft prompts stand: 0 or 1.
         pooling: what may stand for a text, of `POOLINGS`: its first token (``cls``), that token
             behind the ``pooler``, the ``mean`` over tokens or its ``last`` token.
         final_norm: path in the body of the norm behind the last layer, where norms come before.
-        model: the class of transformers that is the encoder alone, if `AutoModel` gives another.
+        model: the class of transformers that is the encoder alone or finds it, if `AutoModel`
+            gives another.
         heads: how names of weights begin that checkpoints may have and a text encoder does not
             need.
         fixed: values of the configuration with which it computes as described; with others it is
@@ -104,7 +106,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     inner: str
     positions: Positions = Positions()
     causal: bool = False
-    window: Literal["none", "every_layer", "by_layer"] = "none"
+    windows: Mapping[str, str | None] = {}
     leading: int = 1
     pooling: tuple[Literal["cls", "pooler", "mean", "last"], ...] = ("cls", "pooler", "mean")
     final_norm: str | None = None

@@ -12,6 +12,7 @@ import torch
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
 from stream.models.encoder import Encoder, load_encoder
+from stream.models.families.catalogue import find_family
 from stream.models.modules.bottleneck import Architecture, Bottleneck, insert_adapters
 from stream.seeding import torch_generator
 from tests.conftest import VOCABULARY
@@ -29,8 +30,15 @@ class Reference(Protocol):
     ) -> torch.Tensor: ...
 
 
-def drawn_encoder(shape: dict[str, Any], pooling: str = "cls") -> Encoder:
-    """Return an encoder in float64, every weight of it drawn, that of norms and biases too."""
+def drawn_encoder(shape: dict[str, Any], pooling: str | None = None) -> Encoder:
+    """Return an encoder in float64, every weight of it drawn, that of norms and biases too.
+
+    Args:
+        shape: of the configuration.
+        pooling: the first of the family's if it is None.
+    """
+    if pooling is None:
+        pooling = find_family(shape["model_type"], where="shape").pooling[0]
     config = BackboneConfig("tiny", "random", shape=shape, pooling=pooling)
     encoder = load_encoder(config, vocabulary_size=VOCABULARY).double().eval()
     generator = torch_generator(0, "drawn")
