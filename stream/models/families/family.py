@@ -79,8 +79,9 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         positions: how tokens know their places.
         causal: a token reads those before it alone.
         windows: of each type of layer (``layer_types`` in the configuration), which setting says
-            how far away a token may be that another reads; null for a type that reads all. Empty
-            where all layers read all.
+            how far away a token may be that another reads (in a causal encoder: how many tokens
+            are read, itself among them); null for a type that reads all. ``*`` stands for all
+            layers of a configuration without types. Empty where all layers read all.
         leading: special tokens at the start of a text, behind which soft prompts stand: 0 or 1.
         pooling: what may stand for a text, of `POOLINGS`: its first token (``cls``), that token
             behind the ``pooler``, the ``mean`` over tokens or its ``last`` token.
