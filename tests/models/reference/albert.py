@@ -1,4 +1,4 @@
-"""ALBERT: one layer is used several times in a run (Lan et al. 2020, arXiv 1909.11942, section 3.1).
+"""ALBERT, which shares layers (Lan et al. 2020, arXiv 1909.11942, section 3.1).
 
 B examples, L tokens, D width.
 """
@@ -51,7 +51,10 @@ def changed_albert(
             for which in ("query", "key", "value")
         )
         mixed = joined(attention(q, k, v, batch.attention_mask))
-        f, own = linear(weights, f"{name}.attention.dense", mixed), norm(f"{name}.attention.LayerNorm")
+        f, own = (
+            linear(weights, f"{name}.attention.dense", mixed),
+            norm(f"{name}.attention.LayerNorm"),
+        )
         x = own(x + change(use, "attention", f, x, own))
         inner = gelu_tanh(linear(weights, f"{name}.ffn", x))
         f, own = linear(weights, f"{name}.ffn_output", inner), norm(f"{name}.full_layer_layer_norm")

@@ -81,7 +81,9 @@ def changed_before(
         name = f"encoder.layer.{index}"
         read = norms[2 * index](x)
         q, k, v = (
-            heads(linear(weights, f"{name}.attention.self.{which}", read), config.num_attention_heads)
+            heads(
+                linear(weights, f"{name}.attention.self.{which}", read), config.num_attention_heads
+            )
             for which in ("query", "key", "value")
         )
         mixed = joined(attention(q, k, v, batch.attention_mask))
