@@ -1,7 +1,6 @@
 """ALBERT, whose layers are used several times: adapters are per use, everything else per layer."""
 
 import copy
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,17 +11,16 @@ from stream.config.backbone import BackboneConfig
 from stream.errors import UserError
 from stream.evaluation.evaluate import evaluate
 from stream.learners.adapter import Adapter
-from stream.models.encoder import Encoder, load_encoder
+from stream.models.encoder import load_encoder
 from stream.models.heads import TaskModel
-from stream.models.modules.bottleneck import AdaptedSubLayer, Architecture, insert_adapters
 from stream.record.ledger import LedgerRecord
 from stream.run.accounting import count_stored
 from stream.run.layer_ablation import layer_range_scores
-from stream.seeding import torch_generator
 from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, VOCABULARY, made_task
 from tests.models.reference import check
 from tests.models.reference.albert import albert, changed_albert
+from tests.models.reference.forms import FORMS, adapted, check_form
 from tests.models.reference.functions import gelu, linear
 from tests.models.tiny_families import FAMILIES, family_encoder
 
@@ -57,53 +55,9 @@ def test_the_pooler_is_a_linear_map_and_a_tanh() -> None:
     check.close(encoder(batch), torch.tanh(linear(weights, "pooler", first)))
 
 
-def adapted(encoder: Encoder, form: str = "sequential") -> list[AdaptedSubLayer]:
-    """Insert adapters, whose weights are all drawn; two per use, from the bottom up."""
-    found = [a for _, a in insert_adapters(encoder, Architecture(encoder.width, 3), form)]
-    generator = torch_generator(0, "adapters")
-    for one in found:
-        for parameter in one.adapter.double().parameters():
-            parameter.data = 0.5 * torch.randn(parameter.shape, generator=generator).double()
-    return found
-
-
-FORMS: dict[str, Callable[..., torch.Tensor]] = {
-    "parallel": lambda added, f, x, norm: f + added(x),
-    "multiplicative": lambda added, f, x, norm: f * (1 + added(x)),
-    "pfeiffer": lambda added, f, x, norm: f + added(norm(f + x)),
-}
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_read_what_their_use_reads(form: str) -> None:
-    encoder, batch = check.drawn_encoder(SHAPES["two layers"]), check.made_batch()
-    weights, config = check.weights_of(encoder), encoder.body.config
-    adapters = [one.adapter for one in adapted(encoder, form)]
-    copies = [
-        {n: p.detach().clone().requires_grad_() for n, p in adapter.named_parameters()}
-        for adapter in adapters
-    ]
-
-    def change(use: int, position: str, f: Any, x: Any, norm: Any) -> torch.Tensor:
-        own = copies[2 * use + (position == "feedforward")]
-
-        def added(hidden: torch.Tensor) -> torch.Tensor:
-            return linear(own, "up", gelu(linear(own, "down", hidden)))
-
-        return FORMS[form](added, f, x, norm)
-
-    found = encoder.states(batch)[1] * batch.attention_mask[..., None]
-    wanted = changed_albert(weights, config, batch, change) * batch.attention_mask[..., None]
-    check.close(found, wanted)
-    found.square().mul(torch.arange(encoder.width)).sum().backward()
-    wanted.square().mul(torch.arange(encoder.width)).sum().backward()
-    for adapter, copied in zip(adapters, copies, strict=True):
-        for name, parameter in adapter.named_parameters():
-            theirs = copied[name].grad
-            assert parameter.grad is not None
-            assert theirs is not None
-            assert theirs.abs().max() > 1e-3
-            check.close(parameter.grad, theirs, 1e-9)
+    check_form(SHAPES["two layers"], changed_albert, form)
 
 
 def test_a_copy_counts_its_own_uses() -> None:
@@ -134,15 +88,16 @@ class _Ignores(torch.nn.Module):
         return torch.ones_like(embedded[:, :1])
 
 
-def test_a_pass_for_a_query_and_a_pass_that_broke_leave_nothing_behind() -> None:
+def test_every_pass_begins_with_the_first_use() -> None:
+    """Also one for a query before it, as of L2P, and one that broke."""
     encoder, batch = check.drawn_encoder(SHAPES["one layer"]), check.made_batch()
-    adapted(encoder, "pfeiffer")
-    before = encoder.states(batch)[1]
+    adapters = adapted(encoder, "pfeiffer")
+    first = encoder.states(batch)[1]
+    assert torch.equal(encoder.states(batch)[1], first)
     encoder.insert_prompt(_Ignores())
-    once = encoder.states(batch)[1]
-    assert not torch.equal(once, before)
+    prompted = encoder.states(batch)[1]
     encoder.insert_prompt(_Ignores(), queried=True)
-    assert torch.equal(encoder.states(batch)[1], once)
+    assert torch.equal(encoder.states(batch)[1], prompted)
 
     def stop(*_: object) -> None:
         raise MemoryError
@@ -151,7 +106,11 @@ def test_a_pass_for_a_query_and_a_pass_that_broke_leave_nothing_behind() -> None
     with pytest.raises(MemoryError):
         encoder.states(batch)
     handle.remove()
-    assert torch.equal(encoder.states(batch)[1], once)
+    assert torch.equal(encoder.states(batch)[1], prompted)
+    for one in adapters:
+        one.there.on = False
+        assert not torch.allclose(encoder.states(batch)[1], prompted)
+        one.there.on = True
 
 
 # One layer: a LayerNorm behind each sub-layer (2 * 32), four maps 16 -> 16 (4 * 272), a map

@@ -3,13 +3,13 @@
 B examples, L tokens, D width.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from stream.data.batches import TokenBatch
 from tests.models.reference.bert import embedded
+from tests.models.reference.forms import Change, Map
 from tests.models.reference.functions import (
     End,
     Weights,
@@ -23,14 +23,13 @@ from tests.models.reference.functions import (
 )
 
 LAYER = "encoder.albert_layer_groups.{}.albert_layers.0"
-Norm = Callable[[torch.Tensor], torch.Tensor]
-Change = Callable[[int, str, torch.Tensor, torch.Tensor, Norm], torch.Tensor]
-"""(use of a layer, sub-layer, F(x), x, its norm) to what is added to x in place of F(x)."""
 
 
 def albert(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> torch.Tensor:
     """Return the hidden states, [B, L, D]; ``end`` gets the index of the use."""
-    return changed_albert(weights, config, batch, lambda use, place, f, x, norm: end(use, place, f))
+    return changed_albert(
+        weights, config, batch, lambda use, place, f, x, read, norm: end(use, place, f)
+    )
 
 
 def changed_albert(
@@ -41,7 +40,7 @@ def changed_albert(
     x = linear(weights, "encoder.embedding_hidden_mapping_in", x)
     run = config.num_hidden_layers // config.num_hidden_groups
 
-    def norm(name: str) -> Norm:
+    def norm(name: str) -> Map:
         return lambda total: layer_norm(weights, name, total, config.layer_norm_eps)
 
     for use in range(config.num_hidden_layers):
@@ -55,8 +54,8 @@ def changed_albert(
             linear(weights, f"{name}.attention.dense", mixed),
             norm(f"{name}.attention.LayerNorm"),
         )
-        x = own(x + change(use, "attention", f, x, own))
+        x = own(x + change(use, "attention", f, x, x, own))
         inner = gelu_tanh(linear(weights, f"{name}.ffn", x))
         f, own = linear(weights, f"{name}.ffn_output", inner), norm(f"{name}.full_layer_layer_norm")
-        x = own(x + change(use, "feedforward", f, x, own))
+        x = own(x + change(use, "feedforward", f, x, x, own))
     return x

@@ -3,7 +3,6 @@
 B examples, L tokens, D width.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import torch
 
 from stream.data.batches import TokenBatch
 from tests.models.reference.bert import embedded, layer
+from tests.models.reference.forms import Change, Map
 from tests.models.reference.functions import (
     End,
     Weights,
@@ -23,10 +23,6 @@ from tests.models.reference.functions import (
     places,
     same,
 )
-
-Norm = Callable[[torch.Tensor], torch.Tensor]
-Change = Callable[[int, str, torch.Tensor, torch.Tensor, torch.Tensor, Norm], torch.Tensor]
-"""(layer, sub-layer, F(x), x, the norm of x, the next norm) to what is added to x."""
 
 
 def rembert(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> torch.Tensor:
@@ -72,7 +68,7 @@ def changed_before(
     names, layers = NORMS[kind], range(config.num_hidden_layers)
     inside = [f"encoder.layer.{index}.{name}" for index in layers for name in names[:2]]
 
-    def norm(name: str) -> Norm:
+    def norm(name: str) -> Map:
         return lambda x: layer_norm(weights, name, x, config.layer_norm_eps)
 
     norms = [norm(name) for name in [*inside, names.last]]
