@@ -30,7 +30,8 @@ class LayerRangeScores:
 
     Attributes:
         full: with all adapters.
-        without: float64 [L, L]; cell (first, last) is without layers first to last, else NaN.
+        without: float64 [L, L]; cell (first, last) is without layers first to last, else NaN. L
+            counts every use of a layer that is used several times.
         majority: of always predicting the most frequent training class (or the mean score).
     """
 

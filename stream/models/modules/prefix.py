@@ -51,8 +51,10 @@ class Prefix(Fresh):
         """Return keys and values [B, K, L, W] with the prefix in front, [B, K, P + L, W]."""
         both = []
         for own, states in ((self.keys, key), (self.values, value)):
-            heads = own.unflatten(-1, (states.shape[1], -1)).transpose(0, 1).to(states.dtype)
-            both.append(torch.cat([heads.expand(len(states), -1, -1, -1), states], dim=2))
+            states = states.transpose(1, 2)  # [B, L, K, W]
+            first = own.unflatten(-1, states.shape[2:]).to(states.dtype)
+            first = first.expand(len(states), -1, -1, -1)
+            both.append(torch.cat([first, states], dim=1).transpose(1, 2))
         return both[0], both[1]
 
     def widened(self, mask: torch.Tensor | None) -> torch.Tensor | None:
