@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from stream.models.modules.magnitudes import Magnitudes
 from tests.models.reference import check
 from tests.models.reference import deberta as by_hand
 from tests.models.reference.capture import copies_of_a_pass
@@ -92,3 +93,15 @@ def test_distances_are_those_that_transformers_finds_at_every_pass() -> None:
     body._forward_pre_hooks.clear()
     assert torch.equal(found, body(states, mask).last_hidden_state)
     assert copies_of_a_pass(encoder) == ["aten._to_copy.default"]
+
+
+def test_a_map_of_tokens_and_of_distances_is_noted_for_both() -> None:
+    """Of each, the shares of a map's outputs sum to 1."""
+    encoder, magnitudes, batch = check.load(V3), Magnitudes(), check.made_batch()
+    maps = encoder.attention_maps()[0]
+    for name in ("key", "value"):
+        magnitudes.watch(name, getattr(maps, name).module)
+    with magnitudes.noting(batch.attention_mask):
+        encoder.states(batch)
+    sums = [magnitudes.shares[name].sum().item() for name in ("key", "value")]
+    assert sums == pytest.approx([2, 1])

@@ -245,7 +245,7 @@ def check_maps(shape: dict[str, Any], reference: Callable[..., Any]) -> None:
             wanted = reference(weights, config, index, read[0])
             for found, other in zip((maps.query, maps.key, maps.value), wanted, strict=True):
                 output = found.module(read[0])
-                close(found.of(output), other)
+                close(found.part.of(output), other)
                 plain = read[0] @ found.weight.T
                 close(plain if found.bias is None else plain + found.bias, other)
                 _check_placed(found, output)
@@ -255,9 +255,9 @@ def _check_placed(own: LinearMap, output: torch.Tensor) -> None:
     """What is placed among a module's outputs is found there, and the others are as they were."""
     values = torch.arange(output[..., : own.out_features].numel(), dtype=output.dtype)
     values = values.reshape(*output.shape[:-1], -1)
-    placed = own.placed(output, values)
-    close(own.of(placed), values)
-    close(own.placed(placed, own.of(output)), output)
+    placed = own.part.placed(output, values)
+    close(own.part.of(placed), values)
+    close(own.part.placed(placed, own.part.of(output)), output)
     assert (placed != output).sum() == values.numel()
 
 
