@@ -4,7 +4,7 @@ A family's test calls these functions with a tiny shape and a `Reference`. B exa
 D width.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Protocol
 from unittest.mock import patch
@@ -124,7 +124,7 @@ def _adapted(encoder: Encoder) -> dict[tuple[int, str], Bottleneck]:
 
 
 def _gradients(
-    states: torch.Tensor, batch: TokenBatch, parameters: list[torch.Tensor]
+    states: torch.Tensor, batch: TokenBatch, parameters: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
     """Return the gradients of a fixed linear function of the texts' states."""
     coefficients = torch.randn(states.shape, generator=torch_generator(0, "loss")).to(states)
@@ -206,7 +206,6 @@ def _changed(batch: TokenBatch, example: int, token: int) -> TokenBatch:
 def check_masks(shape: dict[str, Any], *, causal: bool = False) -> None:
     """A masked token changes no bit of a real one's; a real one does, where it may be seen."""
     encoder, batch = drawn_encoder(shape), made_batch()
-    seen: Callable[[TokenBatch], list[torch.Tensor]]
 
     def seen(batch: TokenBatch) -> list[torch.Tensor]:
         with torch.no_grad():

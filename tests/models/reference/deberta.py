@@ -29,7 +29,11 @@ from tests.models.reference.functions import (
 )
 from tests.models.reference.post_norm import BERT, Maps, Names, layer, maps
 
-V2 = Names(*(f"attention.self.{name}_proj" for name in ("query", "key", "value")))
+V2 = Names(
+    query="attention.self.query_proj",
+    key="attention.self.key_proj",
+    value="attention.self.value_proj",
+)
 
 
 def embedded(weights: Weights, config: Any, batch: TokenBatch) -> torch.Tensor:
@@ -126,7 +130,7 @@ def v1(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> tor
     """Return the hidden states of DeBERTa, [B, L, D]."""
     x = embedded(weights, config, batch)
     types = config.pos_att_type or []
-    table = weights.get("encoder.rel_embeddings.weight")
+    table = weights["encoder.rel_embeddings.weight"]
     for index in range(config.num_hidden_layers):
         name = f"encoder.layer.{index}"
         inside = f"{name}.attention.self"
