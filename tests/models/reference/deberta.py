@@ -126,6 +126,20 @@ def v1_maps(weights: Weights, config: Any, index: int, x: torch.Tensor) -> Maps:
     return q + weights[f"{name}.q_bias"], k, v + weights[f"{name}.v_bias"]
 
 
+def v1_add(
+    weights: dict[str, torch.Tensor], config: Any, index: int, role: str, change: torch.Tensor
+) -> None:
+    """Add a change [D, D] to what makes queries or values, head by head."""
+    name, number = (
+        f"encoder.layer.{index}.attention.self.in_proj.weight",
+        config.num_attention_heads,
+    )
+    parts = list(weights[name].unflatten(0, (number, 3, -1)).unbind(1))
+    place = ("query", "key", "value").index(role)
+    parts[place] = parts[place] + change.unflatten(0, (number, -1))
+    weights[name] = torch.stack(parts, 1).flatten(0, 2)
+
+
 def v1(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> torch.Tensor:
     """Return the hidden states of DeBERTa, [B, L, D]."""
     x = embedded(weights, config, batch)
