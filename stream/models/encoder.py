@@ -14,7 +14,7 @@ from stream.errors import choose, require
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
-from stream.models.masks import Masks, places
+from stream.models.masks import Masks, order_in_text
 from stream.models.onednn import convolve_linears
 from stream.models.places import POSITIONS, AttentionMaps, LinearMap, SubLayer, Uses
 from stream.models.pretrained import load_body
@@ -147,7 +147,8 @@ class Encoder(nn.Module):
         heads see the tokens alone. Where positions are absolute, all tokens keep theirs, and the
         prompt stands at the first one, whose embedding is a constant that a trained prompt takes
         up: so a prompt may be longer than the encoder has positions, beside texts of any length.
-        Where distances count (``rotary``), the prompt has positions of its own.
+        Where distances count (``rotary``), the prompt has positions of its own, so that a text may
+        reach beyond those that the encoder was pretrained with.
 
         Args:
             prompt: a module that maps token embeddings [B, L, E] to P vectors a text, [B, P, E].
@@ -194,7 +195,7 @@ class Encoder(nn.Module):
             more: vectors behind the first tokens, P.
         """
         family, first = self.family, self._first_position
-        order = places(mask, more, family.leading)
+        order = order_in_text(mask, more, family.leading)
         whole = mask
         if more:  # a row that only fills up a batch may have no token
             whole = self._widened(mask, mask.amax(1, keepdim=True).expand(-1, more))
@@ -205,14 +206,20 @@ class Encoder(nn.Module):
         if family.positions.kind == "rotary":
             found["position_ids"] = order.clamp(min=0) + first
         elif family.positions.kind == "absolute":  # transformers would count padding, or ids
-            positions = self._positions(mask)
-            vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
-            found["position_ids"] = self._widened(positions, vectors) if more else positions
+            found["position_ids"] = self._positions(mask, more)
         return found
 
-    def _positions(self, mask: torch.Tensor) -> torch.Tensor:
-        """Return the absolute positions of tokens, which padding does not count among, [B, L]."""
-        return (mask.cumsum(1) * mask + (self._first_position - 1)).clamp(min=0)
+    def _positions(self, mask: torch.Tensor, more: int) -> torch.Tensor:
+        """Return absolute positions, which padding does not count among, [B, L + more].
+
+        Where padding stands changes no state of a token, but in which order gradients are summed:
+        beside a prompt it stands at the last token's position, as in the runs of earlier versions.
+        """
+        first = self._first_position
+        if not more:
+            return (mask.cumsum(1) * mask + (first - 1)).clamp(min=0)
+        vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
+        return self._widened((mask.cumsum(1) - 1).clamp(min=0) + first, vectors)
 
     def reads(self, name: str) -> bool:
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""

@@ -16,7 +16,7 @@ from stream.learners.adapter import Adapter
 from stream.models.bf16 import Bf16Encoder
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
-from stream.models.masks import places, readable
+from stream.models.masks import order_in_text, readable
 from stream.models.modules.prompt import SoftPrompt, drawn_tokens
 from stream.seeding import torch_generator
 from tests.conftest import VOCABULARY, made_task
@@ -137,13 +137,17 @@ def test_a_prompt_starts_as_tokens_are_for_the_encoder(name: str) -> None:
     check.close(drawn.sort(0).values, (table.detach() * factor).sort(0).values)
 
 
+@pytest.mark.parametrize("prompted", [False, True])
 @pytest.mark.parametrize("name", REFERENCES)
-def test_no_step_reads_a_value_on_the_cpu_or_computes_a_number_that_is_none(name: str) -> None:
+def test_no_step_reads_a_value_on_the_cpu_or_computes_a_number_that_is_none(
+    name: str, prompted: bool
+) -> None:
     config = BackboneConfig("tiny", "random", shape=SHAPES[name], pooling="last")
     encoder = load_encoder(config, vocabulary_size=VOCABULARY, seed=0).train()
-    prompt = SoftPrompt(encoder, 3)
-    prompt.initialize(torch_generator(0, "prompt"))
-    encoder.insert_prompt(prompt)
+    if prompted:
+        prompt = SoftPrompt(encoder, 3)
+        prompt.initialize(torch_generator(0, "prompt"))
+        encoder.insert_prompt(prompt)
     batch = check.made_batch(width=12, side="left")
     outputs: list[Any] = []
     encoder.body.register_forward_hook(lambda module, args, output: outputs.append(output))
@@ -159,7 +163,7 @@ def test_no_step_reads_a_value_on_the_cpu_or_computes_a_number_that_is_none(name
 def test_a_token_reads_itself_and_so_many_before_it_wherever_they_stand() -> None:
     # Two columns of padding, a mark, two vectors of a prompt in columns 1 and 2, two more tokens.
     mask = torch.tensor([[0, 0, 1, 1, 1]])
-    order = places(mask, between=2, behind=1)
+    order = order_in_text(mask, between=2, behind=1)
     whole = torch.cat([mask[:, :1], torch.ones(1, 2, dtype=torch.int64), mask[:, 1:]], dim=1)
     assert order[whole == 1].tolist() == [1, 2, 0, 3, 4]  # prompt, mark, tokens
     found = readable(whole, order, 3, causal=True)[0, 0]
