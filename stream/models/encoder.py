@@ -11,6 +11,7 @@ from torch import nn
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
 from stream.errors import choose, require
+from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
@@ -38,7 +39,10 @@ class Encoder(nn.Module):
         self.most_tokens = most_tokens(config, self.family)
         self._first_position = first_position(config, self.family)
         # transformers makes that mask from a number on the CPU, which no CUDA graph can hold.
-        self._adds_mask = getattr(config, "_attn_implementation", None) == "eager"
+        is_eager = getattr(config, "_attn_implementation", None) == "eager"
+        self._adds_mask = is_eager and self.family.mask == "added"
+        if self.family.positions.distances is not None:
+            hold_distances(body.get_submodule(self.family.positions.distances))
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
         self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
@@ -259,7 +263,9 @@ class Encoder(nn.Module):
         if isinstance(path, str):
             return LinearMap(layer.get_submodule(path))
         config: Any = self.body.config
-        return LinearMap(layer.get_submodule(path.map), path, int(config.num_attention_heads))
+        bias = None if path.bias is None else layer.get_parameter(path.bias)
+        heads = int(config.num_attention_heads)
+        return LinearMap(layer.get_submodule(path.map), path, heads, bias)
 
     def layernorm_names(self) -> set[str]:
         """Return the names of every norm's scale and shift, the embedding's included.
