@@ -27,7 +27,8 @@ class Encoder(nn.Module):
         """Take transformers' model; its family is looked up unless it is given.
 
         Raises:
-            UserError: a pooling that the encoder has not, or an unknown family.
+            UserError: a pooling that the encoder has not, an unknown family, or layers that are not
+                used equally often.
         """
         super().__init__()
         self.body = body
@@ -65,11 +66,19 @@ class Encoder(nn.Module):
         )
 
     def _count_uses(self) -> Uses | None:
-        """Count the uses of layers that are used several times; None where each is used once."""
-        config: Any = self.body.config
+        """Count the uses of layers that are used several times; None where each is used once.
+
+        Raises:
+            UserError: layers that are not used equally often.
+        """
         layers = self.layers()
-        if len(layers) == config.num_hidden_layers:
+        if len(layers) == self.num_layers:
             return None
+        require(
+            self.num_layers % len(layers) == 0,
+            f"{type(self.body).__name__}: num_hidden_layers={self.num_layers} is not a multiple of "
+            f"the {len(layers)} layers that are used in turn",
+        )
         uses = Uses()
         self.body.register_forward_pre_hook(uses.begin_pass)
         for layer in layers:
@@ -222,7 +231,10 @@ class Encoder(nn.Module):
         return [layers[use * len(layers) // self.num_layers] for use in range(self.num_layers)]
 
     def sublayers(self) -> list[SubLayer]:
-        """Return both adapter places of every layer, attention before feed-forward."""
+        """Return both adapter places of every layer, attention before feed-forward.
+
+        A layer that is used several times has places for every use.
+        """
         layers, family = self._used_layers(), self.family
         paths = {"attention": family.attention, "feedforward": family.feedforward}
         places = [(use, position) for use in range(len(layers)) for position in POSITIONS]
