@@ -85,11 +85,16 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         mask: what eager attention can be given: also what is ``added`` to its scores, or no more
             than which are ``tokens``.
         causal: a token reads those before it alone.
+        windows: of each type of layer (``layer_types`` in the configuration), which setting says
+            how far away a token may be that another reads (in a causal encoder: how many tokens
+            are read, itself among them); null for a type that reads all. ``*`` stands for all
+            layers of a configuration without types. Empty where all layers read all.
         leading: special tokens at the start of a text, behind which soft prompts stand: 0 or 1.
         pooling: what may stand for a text, of `POOLINGS`: its first token (``cls``), that token
             behind the ``pooler``, the ``mean`` over tokens or its ``last`` token.
         final_norm: path in the body of the norm behind the last layer, where norms come before.
-        model: the class of transformers that is the encoder alone, if `AutoModel` gives another.
+        model: the class of transformers that is the encoder alone or finds it, if `AutoModel`
+            gives another.
         heads: how names of weights begin that checkpoints may have and a text encoder does not
             need.
         settings: what an encoder's configuration may say besides the settings that transformers
@@ -112,6 +117,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     positions: Positions = Positions()
     mask: Literal["added", "tokens"] = "added"
     causal: bool = False
+    windows: Mapping[str, str | None] = {}
     leading: int = 1
     pooling: tuple[Literal["cls", "pooler", "mean", "last"], ...] = ("cls", "pooler", "mean")
     final_norm: str | None = None

@@ -12,6 +12,7 @@ import torch
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
 from stream.models.encoder import Encoder, load_encoder
+from stream.models.families.catalogue import find_family
 from stream.models.modules.bottleneck import Architecture, Bottleneck, insert_adapters
 from stream.models.places import LinearMap, first_input
 from stream.seeding import torch_generator
@@ -30,13 +31,15 @@ class Reference(Protocol):
     ) -> torch.Tensor: ...
 
 
-def load(shape: dict[str, Any], pooling: str = "cls") -> Encoder:
-    """Return an encoder of random weights."""
+def load(shape: dict[str, Any], pooling: str | None = None) -> Encoder:
+    """Return an encoder of random weights; ``pooling`` is the first of its family's if None."""
+    if pooling is None:
+        pooling = find_family(shape["model_type"], where="shape").pooling[0]
     config = BackboneConfig("tiny", "random", shape=shape, pooling=pooling)
     return load_encoder(config, vocabulary_size=VOCABULARY)
 
 
-def drawn_encoder(shape: dict[str, Any], pooling: str = "cls") -> Encoder:
+def drawn_encoder(shape: dict[str, Any], pooling: str | None = None) -> Encoder:
     """Return an encoder in float64, every weight of it drawn, that of norms and biases too."""
     encoder = load(shape, pooling).double().eval()
     generator = torch_generator(0, "drawn")
