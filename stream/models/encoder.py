@@ -11,6 +11,7 @@ from torch import nn
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
 from stream.errors import choose, require
+from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
@@ -28,7 +29,8 @@ class Encoder(nn.Module):
         """Take transformers' model; its family is looked up unless it is given.
 
         Raises:
-            UserError: a pooling that the encoder has not, or an unknown family.
+            UserError: a pooling that the encoder has not, an unknown family, or layers that are not
+                used equally often.
         """
         super().__init__()
         self.body = body
@@ -42,6 +44,8 @@ class Encoder(nn.Module):
         self._masks = Masks(config, self.family)
         if self.family.positions.kind == "rotary":
             check_rotary(config)
+        if self.family.positions.distances is not None:
+            hold_distances(body.get_submodule(self.family.positions.distances))
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
         self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
@@ -73,11 +77,19 @@ class Encoder(nn.Module):
         )
 
     def _count_uses(self) -> Uses | None:
-        """Count the uses of layers that are used several times; None where each is used once."""
-        config: Any = self.body.config
+        """Count the uses of layers that are used several times; None where each is used once.
+
+        Raises:
+            UserError: layers that are not used equally often.
+        """
         layers = self.layers()
-        if len(layers) == config.num_hidden_layers:
+        if len(layers) == self.num_layers:
             return None
+        require(
+            self.num_layers % len(layers) == 0,
+            f"{type(self.body).__name__}: num_hidden_layers={self.num_layers} is not a multiple of "
+            f"the {len(layers)} layers that are used in turn",
+        )
         uses = Uses()
         self.body.register_forward_pre_hook(uses.begin_pass)
         for layer in layers:
@@ -251,7 +263,10 @@ class Encoder(nn.Module):
         return [layers[use * len(layers) // self.num_layers] for use in range(self.num_layers)]
 
     def sublayers(self) -> list[SubLayer]:
-        """Return both adapter places of every layer, attention before feed-forward."""
+        """Return both adapter places of every layer, attention before feed-forward.
+
+        A layer that is used several times has places for every use.
+        """
         layers, family = self._used_layers(), self.family
         paths = {"attention": family.attention, "feedforward": family.feedforward}
         places = [(use, position) for use in range(len(layers)) for position in POSITIONS]
@@ -292,7 +307,9 @@ class Encoder(nn.Module):
         if isinstance(path, str):
             return LinearMap(layer.get_submodule(path))
         config: Any = self.body.config
-        return LinearMap(layer.get_submodule(path.map), path, int(config.num_attention_heads))
+        bias = None if path.bias is None else layer.get_parameter(path.bias)
+        heads = int(config.num_attention_heads)
+        return LinearMap(layer.get_submodule(path.map), path, heads, bias)
 
     def layernorm_names(self) -> set[str]:
         """Return the names of every norm's scale and shift, the embedding's included.

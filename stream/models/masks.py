@@ -29,7 +29,7 @@ class Masks:
             UserError: the family says nothing of a type of layer, or names no setting.
         """
         kind = getattr(config, "_attn_implementation", None)
-        self._adds = kind == "eager"
+        self._adds = kind == "eager" and family.mask == "added"
         self._causal = family.causal
         self._windows = _windows(config, family) if kind in ("eager", "sdpa") else {}
 
