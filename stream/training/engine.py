@@ -28,6 +28,7 @@ LOG = logging.getLogger(__name__)
 # Tokens. Of a short batch a GPU hardly feels the padding; above 512, at most a quarter is padding.
 SHORT_WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 WIDTHS = (*SHORT_WIDTHS, 640, 768, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192)
+WIDER = 2048  # steps above
 
 Compute = Callable[[Batch], torch.Tensor]
 Shape = tuple[Any, ...]
@@ -249,10 +250,9 @@ def graph_width(width: int, most: int | None) -> int:
         width: of the batch.
         most: for how many tokens the encoder has positions; None for any number.
     """
-    fitting = [w for w in WIDTHS if width <= w]
-    if not fitting:
-        return -(-width // WIDTHS[0]) * WIDTHS[0] if most is None else max(width, most)
-    return max(width, fitting[0] if most is None else min(fitting[0], most))
+    beyond = -(-width // WIDER) * WIDER
+    wide = next((w for w in WIDTHS if width <= w), beyond)
+    return wide if most is None else max(width, min(wide, most))
 
 
 class _Graph:
