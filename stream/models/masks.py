@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from stream.errors import require
+from stream.errors import choose, require
 from stream.models.families.family import Family
 
 ALL = "*"
@@ -26,9 +26,12 @@ class Masks:
         """Read what the configuration says of attention.
 
         Raises:
-            UserError: the family says nothing of a type of layer, or names no setting.
+            UserError: the family says nothing of a type of layer, or names no setting, or its
+                attention is computed in a way that leaves something out.
         """
         kind = getattr(config, "_attn_implementation", None)
+        if kind == "sdpa":
+            choose(f"attention of {config.model_type}", kind, family.attentions)
         self._adds = kind == "eager" and family.mask == "added"
         self._causal = family.causal
         self._windows = _windows(config, family) if kind in ("eager", "sdpa") else {}

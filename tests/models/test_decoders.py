@@ -18,6 +18,7 @@ from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.models.masks import order_in_text, readable
 from stream.models.modules.prompt import SoftPrompt, drawn_tokens
+from stream.models.pretrained import check_backbone, load_body
 from stream.seeding import torch_generator
 from tests.conftest import VOCABULARY, made_task
 from tests.models.reference import check
@@ -25,12 +26,14 @@ from tests.models.reference.decoders import LlamaLike, gpt2
 from tests.models.reference.functions import gelu_tanh
 from tests.models.tiny_families import FAMILIES, WINDOW
 
+WIDER = WINDOW + 1
+"""Tokens that are read where no layer reads all: two layers reach the end of a text then."""
 GEMMA = LlamaLike(activation=gelu_tanh, offset=1.0, scaled=True)
 GEMMA2 = replace(GEMMA, norms_behind=True, scale=8**-0.5, cap=50.0, windows=(WINDOW, None))
 REFERENCES: dict[str, Any] = {
     "gpt2": gpt2,
     "llama": LlamaLike(),
-    "mistral": LlamaLike(windows=(WINDOW, WINDOW)),
+    "mistral": LlamaLike(windows=(WIDER, WIDER)),
     "qwen2": LlamaLike(),
     "qwen3": LlamaLike(inner_norms=True),
     "gemma": GEMMA,
@@ -40,7 +43,7 @@ REFERENCES: dict[str, Any] = {
 }
 SHAPES = {
     **{name: FAMILIES[name] for name in REFERENCES if name in FAMILIES},
-    "mistral": {**FAMILIES["llama"], "model_type": "mistral", "sliding_window": WINDOW},
+    "mistral": {**FAMILIES["llama"], "model_type": "mistral", "sliding_window": WIDER},
 }
 DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 2.0}
 
@@ -226,3 +229,15 @@ def test_settings_that_compute_otherwise_are_refused(
     config = BackboneConfig("tiny", "random", shape={**SHAPES[name], **setting}, pooling="last")
     with pytest.raises(UserError, match=message):
         load_encoder(config, vocabulary_size=VOCABULARY)
+
+
+def test_attention_that_leaves_the_cap_of_scores_out_is_refused() -> None:
+    shape = SHAPES["gemma2"]
+    given = BackboneConfig("tiny", "random", shape=shape, pooling="last", attention="sdpa")
+    with pytest.raises(UserError, match=r"backbone.attention of Gemma2Model 'sdpa'.*auto, eager"):
+        check_backbone(given)
+    body, family = load_body(replace(given, attention="auto"), VOCABULARY, 0)
+    assert body.config._attn_implementation == "eager"
+    body.config._attn_implementation = "sdpa"
+    with pytest.raises(UserError, match=r"attention of gemma2 'sdpa'.*eager"):
+        Encoder(body, "last", family)
