@@ -70,10 +70,7 @@ def test_sinusoidal_positions_of_distilbert() -> None:
     shape = {**DISTILBERT, "sinusoidal_pos_embds": True}
     body: Any = check.load(shape).body
     expected = [
-        [
-            (math.cos if i % 2 else math.sin)(place / 10000 ** (2 * (i // 2) / 16))
-            for i in range(16)
-        ]
+        [(math.cos if i % 2 else math.sin)(place / 10000 ** (2 * (i // 2) / 16)) for i in range(16)]
         for place in range(24)
     ]
     found = body.embeddings.position_embeddings.weight

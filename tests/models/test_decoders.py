@@ -1,6 +1,5 @@
 """Decoders: what they compute, where adapters are, what tokens read, and where a prompt stands."""
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,15 +8,6 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from stream.config.backbone import BackboneConfig
-from stream.data.batches import TokenBatch
-from stream.errors import UserError
-from stream.models.bf16 import Bf16Encoder
-from stream.models.encoder import Encoder, load_encoder
-from stream.models.modules.bottleneck import Architecture, insert_adapters
-from stream.models.modules.prompt import SoftPrompt, drawn_tokens
-from stream.seeding import torch_generator
-from tests.conftest import VOCABULARY
 from tests.models.reference import check
 from tests.models.reference.decoders import LlamaLike, gpt2
 from tests.models.reference.functions import gelu_tanh
@@ -54,7 +44,10 @@ class Float64(TorchFunctionMode):
             return args[0].double()
         wide = {torch.float32: torch.float64}
         found = [wide.get(a, a) if isinstance(a, torch.dtype) else a for a in args]
-        named = {k: wide.get(a, a) if isinstance(a, torch.dtype) else a for k, a in (kwargs or {}).items()}
+        named = {
+            k: wide.get(a, a) if isinstance(a, torch.dtype) else a
+            for k, a in (kwargs or {}).items()
+        }
         return func(*found, **named)
 
 

@@ -10,9 +10,7 @@ from stream.data.batches import TokenBatch
 from tests.models.reference.functions import End, Weights, layer_norm, linear, places, same
 from tests.models.reference.post_norm import BERT, Maps, Names, attended, layer, maps
 
-MPNET = Names(
-    *(f"attention.attn.{name}" for name in "qkvo"), attention_norm="attention.LayerNorm"
-)
+MPNET = Names(*(f"attention.attn.{name}" for name in "qkvo"), attention_norm="attention.LayerNorm")
 DISTILBERT = Names(
     *(f"attention.{name}_lin" for name in ("q", "k", "v", "out")),
     "sa_layer_norm",
