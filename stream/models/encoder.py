@@ -15,7 +15,7 @@ from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
-from stream.models.masks import Masks, order_in_text
+from stream.models.masks import Masks, places
 from stream.models.onednn import convolve_linears
 from stream.models.places import POSITIONS, AttentionMaps, LinearMap, SubLayer, Uses
 from stream.models.pretrained import load_body
@@ -207,7 +207,7 @@ class Encoder(nn.Module):
             more: vectors behind the first tokens, P.
         """
         family, first = self.family, self._first_position
-        order = order_in_text(mask, more, family.leading)
+        order = places(mask, more, family.leading)
         whole = mask
         if more:  # a row that only fills up a batch may have no token
             whole = self._widened(mask, mask.amax(1, keepdim=True).expand(-1, more))

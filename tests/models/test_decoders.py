@@ -16,7 +16,7 @@ from stream.learners.adapter import Adapter
 from stream.models.bf16 import Bf16Encoder
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
-from stream.models.masks import order_in_text, readable
+from stream.models.masks import places, readable
 from stream.models.modules.prompt import SoftPrompt, drawn_tokens
 from stream.models.pretrained import check_backbone, load_body
 from stream.seeding import torch_generator
@@ -166,7 +166,7 @@ def test_no_step_reads_a_value_on_the_cpu_or_computes_a_number_that_is_none(
 def test_a_token_reads_itself_and_so_many_before_it_wherever_they_stand() -> None:
     # Two columns of padding, a mark, two vectors of a prompt in columns 1 and 2, two more tokens.
     mask = torch.tensor([[0, 0, 1, 1, 1]])
-    order = order_in_text(mask, between=2, behind=1)
+    order = places(mask, between=2, behind=1)
     whole = torch.cat([mask[:, :1], torch.ones(1, 2, dtype=torch.int64), mask[:, 1:]], dim=1)
     assert order[whole == 1].tolist() == [1, 2, 0, 3, 4]  # prompt, mark, tokens
     found = readable(whole, order, 3, causal=True)[0, 0]
@@ -237,7 +237,8 @@ def test_attention_that_leaves_the_cap_of_scores_out_is_refused() -> None:
     with pytest.raises(UserError, match=r"backbone.attention of Gemma2Model 'sdpa'.*auto, eager"):
         check_backbone(given)
     body, family = load_body(replace(given, attention="auto"), VOCABULARY, 0)
-    assert body.config._attn_implementation == "eager"
-    body.config._attn_implementation = "sdpa"
+    config: Any = body.config
+    assert config._attn_implementation == "eager"
+    config._attn_implementation = "sdpa"
     with pytest.raises(UserError, match=r"attention of gemma2 'sdpa'.*eager"):
         Encoder(body, "last", family)
