@@ -27,6 +27,7 @@ from stream.models.places import (
     Uses,
 )
 from stream.models.pretrained import load_body
+from stream.models.recomputing import recompute_layers
 from stream.models.rotary import check_rotary
 
 
@@ -58,12 +59,11 @@ class Encoder(nn.Module):
         self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
         self._queried = False
+        self.recomputes = False
+        """Whether layers keep their inputs alone while a step goes forward."""
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
         self.reading = Reading(causal=self.family.causal)
-        # What it computes with and no checkpoint has: rotary frequencies, factors of embeddings.
-        computed = {name for name, _ in self.named_buffers()} - self.state_dict().keys()
-        self.constants = frozenset(computed)
         self._uses = self._count_uses()
         self._check_pooling()
 
@@ -169,7 +169,8 @@ class Encoder(nn.Module):
         heads see the tokens alone. Where positions are absolute, all tokens keep theirs, and the
         prompt stands at the first one, whose embedding is a constant that a trained prompt takes
         up: so a prompt may be longer than the encoder has positions, beside texts of any length.
-        Where distances count (``rotary``), the prompt has positions of its own.
+        Where distances count (``rotary``), the prompt has positions of its own, so that a text may
+        reach beyond those that the encoder was pretrained with.
 
         Args:
             prompt: a module that maps token embeddings [B, L, E] to P vectors a text, [B, P, E].
@@ -227,14 +228,20 @@ class Encoder(nn.Module):
         if family.positions.kind == "rotary":
             found["position_ids"] = order.clamp(min=0) + first
         elif family.positions.kind == "absolute":  # transformers would count padding, or ids
-            positions = self._positions(mask)
-            vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
-            found["position_ids"] = self._widened(positions, vectors) if more else positions
+            found["position_ids"] = self._positions(mask, more)
         return found
 
-    def _positions(self, mask: torch.Tensor) -> torch.Tensor:
-        """Return the absolute positions of tokens, which padding does not count among, [B, L]."""
-        return (mask.cumsum(1) * mask + (self._first_position - 1)).clamp(min=0)
+    def _positions(self, mask: torch.Tensor, more: int) -> torch.Tensor:
+        """Return absolute positions, which padding does not count among, [B, L + more].
+
+        Where padding stands changes no state of a token, but in which order gradients are summed:
+        beside a prompt it stands at the last token's position, as in the runs of earlier versions.
+        """
+        first = self._first_position
+        if not more:
+            return (mask.cumsum(1) * mask + (first - 1)).clamp(min=0)
+        vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
+        return self._widened((mask.cumsum(1) - 1).clamp(min=0) + first, vectors)
 
     def reads(self, name: str) -> bool:
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""
@@ -332,6 +339,12 @@ class Encoder(nn.Module):
                 f"{type(self.body).__name__} has no {path} in {type(module).__name__}, where the "
                 f"family of {self.family.model_types[0]} says that it is"
             ) from error
+
+    def checkpoint_layers(self) -> None:
+        """Let layers keep their inputs alone while a step goes forward (`recomputing`)."""
+        recompute_layers(self.layers(), self._uses)
+        self.recomputes = True
+        self.body.config.use_cache = False  # a decoder's cache would be filled twice
 
     def layernorm_names(self) -> set[str]:
         """Return the names of every norm's scale and shift, the embedding's included.

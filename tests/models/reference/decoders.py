@@ -146,7 +146,8 @@ class LlamaLike:
         before = "pre_feedforward" if self.norms_behind else "post_attention"
         for layer in range(config.num_hidden_layers):
             name = f"layers.{layer}."
-            maps = tuple(f"{name}mlp.{part}_proj" for part in ("gate", "up", "down"))
+            mlp = f"{name}mlp."
+            maps = (f"{mlp}gate_proj", f"{mlp}up_proj", f"{mlp}down_proj")
             seen = norm(f"{name}input_layernorm", x)
             f = self._attended(weights, config, seen, batch.attention_mask, positions, layer)
             if self.norms_behind:
@@ -181,8 +182,9 @@ class LlamaLike:
             if self.inner_norms and part != "v":
                 norm = f"{name}{part}_norm"
                 mapped = rms_norm(weights, norm, mapped, config.rms_norm_eps, self.offset)
-            turns = part != "v" and theta is not None
-            found.append(rotate(mapped, positions, theta) if turns else mapped)
+            if theta is not None and part != "v":
+                mapped = rotate(mapped, positions, theta)
+            found.append(mapped)
         q, k, v = found
         scale = 1 / math.sqrt(q.shape[-1]) if self.scale is None else self.scale
         context = capped_attention(q, k, v, causal(mask, self.windows[layer]), scale, self.cap)
