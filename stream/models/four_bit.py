@@ -54,18 +54,21 @@ class FourBitLinear(nn.Linear):
 
     def expanded(self, dtype: torch.dtype) -> torch.Tensor:
         """Return the weight, [D_out, D_in]."""
-        packed, shape = self._parameters["weight"], (self.out_features, self.in_features)
+        packed = self._parameters["weight"]
         assert packed is not None
-        count = self.out_features * self.in_features // 2
+        size = self.out_features * self.in_features
+        count = size // 2
         state = _library().QuantState(
             absmax=packed[count:].view(torch.float32),
-            shape=torch.Size(shape),
+            # A row a block: bitsandbytes 0.50 expands rows that are none wrongly on a CPU.
+            shape=torch.Size((size // BLOCK, BLOCK)),
             code=_values(packed.device),
             blocksize=BLOCK,
             quant_type="nf4",
             dtype=dtype,
         )
-        return _library().dequantize_4bit(packed[:count, None], state)
+        blocks = _library().dequantize_4bit(packed[:count, None], state)
+        return blocks.view(self.out_features, self.in_features)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Map [..., D_in] to [..., D_out]."""

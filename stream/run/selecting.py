@@ -59,8 +59,8 @@ class Selecting(Learner):
         )
         require(
             model.storage != "nf4",
-            "select needs the encoder's weights as they came, for every candidate its own to train; "
-            "use backbone.storage=bf16 instead of nf4",
+            "select gives every candidate the encoder's weights as they came, which 4 bits do not "
+            "keep: use backbone.storage=bf16 instead of nf4",
         )
         self.model, self.seed, self.pad_id = model, seed, pad_id
         self.learned, self.buffer, self._stream = [], None, tuple(tasks)

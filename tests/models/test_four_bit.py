@@ -15,7 +15,6 @@ from stream.evaluation.evaluate import evaluate
 from stream.learners.adapter import Adapter
 from stream.learners.dora import Dora
 from stream.learners.finetune import Finetune
-from stream.learners.lora import Lora
 from stream.models.four_bit import FourBitLinear, FourBitWeight
 from stream.models.heads import TaskModel
 from stream.run.accounting import count_stored
@@ -94,7 +93,7 @@ def test_a_map_is_that_of_the_nearest_values() -> None:
 
 
 @pytest.mark.usefixtures("_library")
-@pytest.mark.parametrize("make", [Adapter, Lora, Dora])
+@pytest.mark.parametrize("make", [Adapter, Dora])
 def test_learners_learn_on_a_base_in_four_bits(make) -> None:
     learner, tasks = begun(make)
     encoder = learner.model.encoder
@@ -103,7 +102,7 @@ def test_learners_learn_on_a_base_in_four_bits(make) -> None:
     cells = {}
     for task in tasks:
         losses = fit(learner, task, SHORT).losses
-        assert losses == sorted(losses, reverse=True) or np.isfinite(losses).all()
+        assert np.isfinite(losses).all()
         cells[task.name] = evaluate(learner, task, "test", 512, CPU).digest
     again = {task.name: evaluate(learner, task, "test", 512, CPU).digest for task in tasks}
     assert again == cells
