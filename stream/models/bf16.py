@@ -1,9 +1,10 @@
 """An encoder that computes in bf16 for another one that keeps its weights in float32."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
+from torch import nn
 
 from stream.models.encoder import Encoder
 
@@ -15,23 +16,37 @@ def copy_all(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> No
             torch._foreach_copy_(list(into), list(values))  # pyright: ignore[reportPrivateImportUsage]
 
 
+def to_bf16(module: nn.Module, names: Collection[str] | None = None) -> None:
+    """Store parameters in bf16, those called ``names`` or all.
+
+    Buffers keep their type: those of rotary positions would be turned by whole circles too far or
+    too little, at the end of a long text.
+    """
+    for name, parameter in module.named_parameters():
+        if names is None or name in names:
+            parameter.data = parameter.data.to(torch.bfloat16)
+
+
 class Bf16Encoder:
     """A bf16 copy of an encoder, which computes while the float32 original is what is learned.
 
     Casting every weight where it is used, as autocast does, is half of all kernels of a step. Here
-    what is trained is copied at once before, and its gradients at once after.
+    what is trained is copied at once before, and its gradients at once after. What the original
+    stores in bf16 itself (`to_bf16`) the two share.
     """
 
     def __init__(self, original: Encoder):
         self._original = original
-        self.encoder = copy.deepcopy(original).to(torch.bfloat16)
+        same = {id(p): p for p in original.parameters() if p.dtype == torch.bfloat16}
+        self.encoder = copy.deepcopy(original, same)
+        to_bf16(self.encoder)
 
     def read_all(self) -> None:
         """Take all weights, and note what is trained from now on."""
         self._take_mode()
-        originals, halves = list(self._original.parameters()), list(self.encoder.parameters())
-        copy_all(halves, originals)
-        pairs = list(zip(originals, halves, strict=True))
+        both = zip(self._original.parameters(), self.encoder.parameters(), strict=True)
+        pairs = [(original, half) for original, half in both if half is not original]
+        copy_all([half for _, half in pairs], [original for original, _ in pairs])
         for original, half in pairs:
             half.requires_grad_(original.requires_grad)
         self._trained = [original for original, _ in pairs if original.requires_grad]

@@ -18,6 +18,7 @@ from stream.models.families.family import Family, FusedMap
 from stream.models.onednn import convolve_linears
 from stream.models.places import POSITIONS, AttentionMaps, LinearMap, SubLayer, Uses
 from stream.models.pretrained import load_body
+from stream.models.recomputing import recompute_layers
 
 
 class Encoder(nn.Module):
@@ -48,6 +49,8 @@ class Encoder(nn.Module):
         self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
         self._queried = False
+        self.recomputes = False
+        """Whether layers keep their inputs alone while a step goes forward."""
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
         self._uses = self._count_uses()
@@ -278,6 +281,12 @@ class Encoder(nn.Module):
         bias = None if path.bias is None else layer.get_parameter(path.bias)
         heads = int(config.num_attention_heads)
         return LinearMap(layer.get_submodule(path.map), path, heads, bias)
+
+    def checkpoint_layers(self) -> None:
+        """Let layers keep their inputs alone while a step goes forward (`recomputing`)."""
+        recompute_layers(self.layers(), self._uses)
+        self.recomputes = True
+        self.body.config.use_cache = False  # a decoder's cache would be filled twice
 
     def layernorm_names(self) -> set[str]:
         """Return the names of every norm's scale and shift, the embedding's included.

@@ -13,7 +13,7 @@ from torch import nn
 from stream.config.backbone import BackboneConfig
 from stream.config.paths import locate
 from stream.data.text_encoder import TextEncoder
-from stream.errors import UserError, first_line, require
+from stream.errors import UserError, choose, first_line, require
 from stream.models.families.config import most_tokens, read_config
 from stream.models.families.family import Family
 from stream.seeding import preserved_rng_state
@@ -28,10 +28,14 @@ def check_backbone(backbone: BackboneConfig) -> None:
     """Check what can be checked before texts are encoded.
 
     Raises:
-        UserError: the encoder's family is not known, or it has too few positions.
+        UserError: the encoder's family is not known, computes no attention as asked for, or it has
+            too few positions.
     """
     with _loading(backbone):
-        most = most_tokens(*read_config(backbone, locate(backbone)))
+        config, family = read_config(backbone, locate(backbone))
+        body, most = _body_class(config, family), most_tokens(config, family)
+    ways = ("auto", "sdpa", "eager") if body._supports_sdpa else ("auto", "eager")
+    choose(f"backbone.attention of {body.__name__}", backbone.attention, ways)
     require(
         most is None or backbone.max_length <= most,
         f"backbone.max_length={backbone.max_length}: {backbone.name!r} has positions for {most} "
@@ -75,8 +79,8 @@ def load_body(
             return _pretrained_body(backbone, location, family), family
         torch.manual_seed(seed)
         kind = _model_class(family)
-        built = kind.from_config(config) if family.model is None else kind(config)
-        return built, family
+        built = kind.from_config if family.model is None else kind._from_config
+        return built(config, **_attention(backbone)), family
 
 
 def _model_class(family: Family) -> Any:
@@ -84,6 +88,18 @@ def _model_class(family: Family) -> Any:
     import transformers
 
     return transformers.AutoModel if family.model is None else getattr(transformers, family.model)
+
+
+def _body_class(config: Any, family: Family) -> Any:
+    """Return the class of transformers of an encoder with this configuration."""
+    kind = _model_class(family)
+    return kind._model_mapping[type(config)] if family.model is None else kind
+
+
+def _attention(backbone: BackboneConfig) -> dict[str, str]:
+    """Return what transformers is told about attention."""
+    chosen = backbone.attention
+    return {} if chosen == "auto" else {"attn_implementation": chosen}
 
 
 def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) -> nn.Module:
@@ -104,6 +120,7 @@ def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) ->
         trust_remote_code=False,
         ignore_mismatched_sizes=True,  # the report has them, and what it has is refused
         output_loading_info=True,
+        **_attention(backbone),
     )
     if backbone.pooling != "pooler":
         _leave_out_lacking_pooler(body, report["missing_keys"])
