@@ -41,7 +41,7 @@ REFERENCES: dict[str, check.Reference] = {
     "jina_embeddings_v3": jina_embeddings_v3,
     "eurobert": eurobert,
 }
-ROTARY = ("nomic_bert", "gte", "jina_embeddings_v3", "eurobert")
+ROTARY: tuple[str, ...] = ("nomic_bert", "gte", "jina_embeddings_v3", "eurobert")
 # transformers turns queries and keys by angles of float32, and has RMSNorm in float32.
 ROUGH = dict.fromkeys(ROTARY, 2e-5)
 SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -106,8 +106,12 @@ def test_the_last_map_of_a_sublayer_makes_what_is_added(family: str) -> None:
         for last in (maps.output, inner)
     ]
     seen: dict[int, torch.Tensor] = {}
+
+    def note(module: torch.nn.Module, args: Any, output: torch.Tensor) -> None:
+        seen[id(module)] = output
+
     for module in {*(place.end for place in encoder.sublayers()), *(m.module for m in lasts)}:
-        module.register_forward_hook(lambda m, _, output: seen.update({id(m): output}))
+        module.register_forward_hook(note)
     with torch.no_grad():
         encoder.states(batch)
     for place, last in zip(encoder.sublayers(), lasts, strict=False):  # a layer's uses are alike
