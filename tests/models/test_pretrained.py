@@ -295,7 +295,7 @@ def chosen() -> RunConfig:
         ({"max_length": 129}, "backbone.max_length=129: 'tiny' has positions for 128 tokens"),
         ({"model_type": "roberta"}, "choose backbone.max_length=126 or less"),
         ({"vocab_size": 60}, "has 30,522 tokens, its embedding table 60 rows"),
-        ({"model_type": "deberta-v2"}, "model_type='deberta-v2'"),
+        ({"model_type": "xlnet"}, "model_type='xlnet'"),
         ({"relative_attention": True}, "unknown setting of bert"),
         ({"hidden_sise": 4}, "Did you mean 'hidden_size'?"),
     ],
