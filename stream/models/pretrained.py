@@ -13,14 +13,16 @@ from torch import nn
 from stream.config.backbone import BackboneConfig
 from stream.config.paths import locate
 from stream.data.text_encoder import TextEncoder
-from stream.errors import UserError, first_line, require
+from stream.errors import UserError, choose, first_line, require
 from stream.models.families.config import most_tokens, read_config
 from stream.models.families.family import Family
+from stream.models.families.paths import check_paths
 from stream.seeding import preserved_rng_state
 
 LOG = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
 STORED = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+FIRST_TOKEN = ("cls", "pooler")  # ways of pooling that read the vector of a text's first token
 NAMED = 3  # so many weights are named in a message
 
 
@@ -28,10 +30,12 @@ def check_backbone(backbone: BackboneConfig) -> None:
     """Check what can be checked before texts are encoded.
 
     Raises:
-        UserError: the encoder's family is not known, or it has too few positions.
+        UserError: the encoder's family is not known, has not that pooling, or too few positions.
     """
     with _loading(backbone):
-        most = most_tokens(*read_config(backbone, locate(backbone)))
+        config, family = read_config(backbone, locate(backbone))
+        most = most_tokens(config, family)
+    choose(f"backbone.pooling of {config.model_type}", backbone.pooling, family.pooling)
     require(
         most is None or backbone.max_length <= most,
         f"backbone.max_length={backbone.max_length}: {backbone.name!r} has positions for {most} "
@@ -43,14 +47,20 @@ def check_vocabulary(backbone: BackboneConfig, texts: TextEncoder) -> None:
     """Check that the tokenizer fits the encoder.
 
     Raises:
-        UserError: a token has no row in the embedding table.
+        UserError: a token has no row in the embedding table, or a text no first token to pool.
     """
     with _loading(backbone):
-        config, _ = read_config(backbone, locate(backbone), texts.vocabulary_size)
+        config, family = read_config(backbone, locate(backbone), texts.vocabulary_size)
     require(
         texts.vocabulary_size <= config.vocab_size,
         f"the tokenizer of backbone {backbone.name!r} has {texts.vocabulary_size:,} tokens, its "
         f"embedding table {config.vocab_size:,} rows (vocab_size): they do not belong together",
+    )
+    others = [way for way in family.pooling if way not in FIRST_TOKEN]
+    require(
+        backbone.pooling not in FIRST_TOKEN or texts.leading > 0,
+        f"backbone.pooling={backbone.pooling}: the tokenizer of {backbone.name!r} puts no special "
+        f"token (such as [CLS]) in front of a text; choose from {', '.join(others)}",
     )
 
 
@@ -65,25 +75,33 @@ def load_body(
         seed: of random weights.
 
     Raises:
-        UserError: files that are missing or damaged, a family that is not known, weights that are
-            not exactly those of the encoder, or a wrong digest.
+        UserError: files that are missing or damaged, a family that is not known or describes
+            another encoder, weights that are not exactly those of the encoder, or a wrong digest.
     """
     with preserved_rng_state(), _loading(backbone):
         location = locate(backbone)
         config, family = read_config(backbone, location, vocabulary_size)
-        if backbone.origin != "random":
-            return _pretrained_body(backbone, location, family), family
-        torch.manual_seed(seed)
-        kind = _model_class(family)
-        built = kind.from_config(config) if family.model is None else kind(config)
-        return built, family
+        if backbone.origin == "random":
+            torch.manual_seed(seed)
+            kind = _model_class(family)
+            body = getattr(kind, "from_config", kind)(config)
+        else:
+            body = _pretrained_body(backbone, location, family)
+        check_paths(body, family)
+        return body, family
 
 
 def _model_class(family: Family) -> Any:
     """Return the class of transformers that loads encoders of a family."""
     import transformers
 
-    return transformers.AutoModel if family.model is None else getattr(transformers, family.model)
+    name = family.model or "AutoModel"
+    require(
+        hasattr(transformers, name),
+        f"transformers {transformers.__version__}, which is installed, has no {name}, the encoder "
+        f"of the family of {family.model_types[0]}; another version may have it",
+    )
+    return getattr(transformers, name)
 
 
 def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) -> nn.Module:

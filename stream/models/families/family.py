@@ -3,7 +3,7 @@
 Paths are those of modules: inside a layer, unless another start is named. D width of the encoder.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -120,8 +120,3 @@ def read_family(path: Path) -> Family:
     except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"cannot read the encoder family in {path}: {reason}") from error
-
-
-def listed(families: Sequence[Family]) -> str:
-    """Return the model types of families in one line."""
-    return ", ".join(sorted(name for family in families for name in family.model_types))
