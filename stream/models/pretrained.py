@@ -23,6 +23,8 @@ LOG = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
 STORED = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 FIRST_TOKEN = ("cls", "pooler")  # ways of pooling that read the vector of a text's first token
+# What transformers stored besides weights in the past: constants, of any type.
+CONSTANTS = (".position_ids", ".token_type_ids", ".inv_freq", ".attn.bias", ".masked_bias")
 NAMED = 3  # so many weights are named in a message
 
 
@@ -125,7 +127,7 @@ def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) ->
     )
     if backbone.pooling != "pooler":
         _leave_out_lacking_pooler(body, report["missing_keys"])
-    _check_whole(report, location, family)
+    _check_whole(report, location, family, body.base_model_prefix)
     _check_types(_file(backbone, location, "config.json").parent, backbone.name)
     broken = [name for name, p in body.named_parameters() if not torch.isfinite(p).all()]
     require(not broken, f"weights in {location} are not finite numbers: {_listed(broken)}")
@@ -140,10 +142,21 @@ def _leave_out_lacking_pooler(body: Any, missing: set[str]) -> None:
         missing -= idle
 
 
-def _check_whole(report: dict[str, Any], location: str, family: Family) -> None:
-    """Raise UserError if weights are missing, unexpected, or of another shape."""
-    prefixes = tuple(f"{head}." for head in family.heads)
-    unexpected = [n for n in report["unexpected_keys"] if not n.startswith(prefixes)]
+def _check_whole(report: dict[str, Any], location: str, family: Family, prefix: str) -> None:
+    """Raise UserError if weights are missing, unexpected, or of another shape.
+
+    Args:
+        report: what transformers says about the weights.
+        location: where they are.
+        family: says which weights a text encoder does not need.
+        prefix: how names of the encoder's weights begin in a model that has a head.
+    """
+    heads = tuple(f"{head}." for head in family.heads)
+    unexpected = [
+        name
+        for name in report["unexpected_keys"]
+        if not name.removeprefix(f"{prefix}.").startswith(heads) and not name.endswith(CONSTANTS)
+    ]
     shapes = [
         f"{name} {list(found)} instead of {list(wanted)}"
         for name, found, wanted in report["mismatched_keys"]
@@ -168,11 +181,15 @@ def _check_types(folder: Path, name: str) -> None:
     """Say how the weights are stored if not in float32; raise UserError unless as floats."""
     from safetensors import safe_open
 
-    paths = [folder / WEIGHTS] if (folder / WEIGHTS).is_file() else folder.glob("model-*-of-*")
+    whole = folder / WEIGHTS
+    paths = [whole] if whole.is_file() else [*folder.glob("model-*-of-*")]
+    if not paths:
+        LOG.info("backbone %s: the hub converted its weights to safetensors", name)
+        return
     stored = set()
     for path in paths:
         with safe_open(path, "pt") as file:
-            keys = (key for key in file.keys() if not key.endswith("position_ids"))  # noqa: SIM118
+            keys = [key for key in file.keys() if not key.endswith(CONSTANTS)]  # noqa: SIM118
             stored |= {file.get_slice(key).get_dtype() for key in keys}
     others = sorted(stored - set(STORED))
     require(
