@@ -106,7 +106,7 @@ def _check_values(config: Any, family: Family, where: str) -> None:
     for name in SIZES:
         size, real = getattr(config, name, None), config.attribute_map.get(name, name)
         require(size is None or size >= 1, f"{where}: {real}={size} must be at least 1")
-    _check_heads(config, family, where)
+    _check_heads(config, where)
     for name in ACTIVATIONS:
         activation = getattr(config, name, None)
         if isinstance(activation, str):
@@ -121,7 +121,7 @@ def _check_values(config: Any, family: Family, where: str) -> None:
     require(most is None or most >= 1, f"{where}: pad_token_id={padding} leaves no positions")
 
 
-def _check_heads(config: Any, family: Family, where: str) -> None:
+def _check_heads(config: Any, where: str) -> None:
     """Raise UserError unless attention can be divided into heads."""
     width, heads = config.hidden_size, config.num_attention_heads
     real = config.attribute_map
@@ -129,11 +129,6 @@ def _check_heads(config: Any, family: Family, where: str) -> None:
     queries = f"{real.get('num_attention_heads', 'num_attention_heads')}={heads}"
     of_head = getattr(config, "head_dim", None) or getattr(config, "d_kv", None)
     require(of_head is not None or width % heads == 0, f"{named} is not a multiple of {queries}")
-    of_head = of_head or width // heads
-    require(
-        family.positions.kind != "rotary" or of_head % 2 == 0,
-        f"{where}: a head of width {of_head} cannot be turned; rotary positions need an even one",
-    )
     keys = getattr(config, "num_key_value_heads", None) or heads
     require(
         heads % keys == 0, f"{where}: {queries} is not a multiple of num_key_value_heads={keys}"

@@ -54,12 +54,12 @@ def check_paths(body: nn.Module, family: Family) -> None:
 def _layers(body: nn.Module, family: Family) -> list[nn.Module]:
     """Return the layers, each once."""
     found = [body]
-    for name in family.layers.split("."):
-        if name == "*":
+    for index, path in enumerate(family.layers.split("*")):
+        if index:  # all members of what was found
             found = [child for module in found for child in module.children()]
-        else:
-            found = [_found(module, name, "layers", body, family) for module in found]
-    return [*found[0].children()] if "*" not in family.layers else found
+        if path.strip("."):
+            found = [_found(module, path.strip("."), "layers", body, family) for module in found]
+    return found if "*" in family.layers else [*found[0].children()]
 
 
 def _paths(family: Family) -> Iterator[tuple[str, str]]:
