@@ -23,26 +23,9 @@ from stream.models.pretrained import check_backbone
 from tests.conftest import TINY, VOCABULARY, made_task
 from tests.models.tiny_families import FAMILIES
 
-# What docs/how-to/encoders.md shows: RemBERT, whose layers are those of BERT.
-REMBERT: dict[str, Any] = {
-    "model_types": ["rembert"],
-    "layers": "encoder.layer",
-    "norms": "after",
-    "attention": {
-        "reader": "attention",
-        "end": "attention.output.dropout",
-        "norm": "attention.output.LayerNorm",
-    },
-    "feedforward": {"reader": "intermediate", "end": "output.dropout", "norm": "output.LayerNorm"},
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "output": "attention.output.dense",
-    "inner": "output.dense",
-    "positions": {"kind": "absolute", "first": 0},
-    "pooling": ["cls", "mean"],
-    "heads": ["cls", "classifier", "qa_outputs"],
-}
+PAGE = (Path(__file__).parents[2] / "docs/how-to/encoders.md").read_text()
+# The example of the page: RemBERT, whose layers are those of BERT.
+REMBERT: dict[str, Any] = yaml.safe_load(PAGE.partition("```yaml\n")[2].partition("```")[0])
 SHAPE = {**TINY, "model_type": "rembert", "input_embedding_size": 8, "output_embedding_size": 8}
 
 
@@ -89,6 +72,12 @@ def test_a_described_encoder_computes_and_takes_adapters(tmp_path: Path) -> None
         torch.nn.init.normal_(inserted.adapter.up.weight, generator=generator)
         assert not torch.allclose(encoder(batch), before)
         torch.nn.init.zeros_(inserted.adapter.up.weight)
+
+
+def test_the_page_says_what_every_field_is() -> None:
+    rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in row.replace("`", "").replace(",", "").split()}
+    assert set(Family.__struct_fields__) <= named
 
 
 def test_a_package_can_describe_a_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
