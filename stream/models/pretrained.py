@@ -94,7 +94,7 @@ def load_body(
 
 
 def _model_class(family: Family) -> Any:
-    """Return the class of transformers that loads encoders of a family."""
+    """Return the class of transformers that loads encoders of a family, or finds theirs."""
     import transformers
 
     name = family.model or "AutoModel"

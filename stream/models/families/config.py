@@ -61,8 +61,9 @@ def read_config(
     family = find_family(given.get("model_type"), where=where, described=backbone.family)
     _check_fixed(given, family, where)
     kind = _config_class(given["model_type"], where)
+    settings = [*_settings(kind), *family.settings]
     for name in given if is_random else ():  # a file may say much that no one asked for
-        choose(f"setting of {given['model_type']} in {where}", name, _settings(kind))
+        choose(f"setting of {given['model_type']} in {where}", name, settings)
     config = kind.from_dict(given)
     _check_values(config, family, where)
     return config, family
@@ -105,7 +106,8 @@ def _check_values(config: Any, family: Family, where: str) -> None:
 
     for name in SIZES:
         size, real = getattr(config, name, None), config.attribute_map.get(name, name)
-        require(size is None or size >= 1, f"{where}: {real}={size} must be at least 1")
+        least = 0 if name in family.optional else 1
+        require(size is None or size >= least, f"{where}: {real}={size} must be at least {least}")
     _check_heads(config, where)
     for name in ACTIVATIONS:
         activation = getattr(config, name, None)

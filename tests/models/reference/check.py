@@ -12,13 +12,15 @@ import torch
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
 from stream.models.encoder import Encoder, load_encoder
+from stream.models.families.catalogue import find_family
 from stream.models.modules.bottleneck import Architecture, Bottleneck, insert_adapters
+from stream.models.places import LinearMap, first_input
 from stream.seeding import torch_generator
 from tests.conftest import VOCABULARY
 from tests.models.reference.functions import End, Weights, gelu, linear, same
 
 TOLERANCE = 1e-10
-LENGTHS = (9, 4, 6)  # of the examples in a batch
+LENGTHS = (13, 4, 7)  # of the examples in a batch
 
 
 class Reference(Protocol):
@@ -29,10 +31,17 @@ class Reference(Protocol):
     ) -> torch.Tensor: ...
 
 
-def drawn_encoder(shape: dict[str, Any], pooling: str = "cls") -> Encoder:
-    """Return an encoder in float64, every weight of it drawn, that of norms and biases too."""
+def load(shape: dict[str, Any], pooling: str | None = None) -> Encoder:
+    """Return an encoder of random weights; ``pooling`` is the first of its family's if None."""
+    if pooling is None:
+        pooling = find_family(shape["model_type"], where="shape").pooling[0]
     config = BackboneConfig("tiny", "random", shape=shape, pooling=pooling)
-    encoder = load_encoder(config, vocabulary_size=VOCABULARY).double().eval()
+    return load_encoder(config, vocabulary_size=VOCABULARY)
+
+
+def drawn_encoder(shape: dict[str, Any], pooling: str | None = None) -> Encoder:
+    """Return an encoder in float64, every weight of it drawn, that of norms and biases too."""
+    encoder = load(shape, pooling).double().eval()
     generator = torch_generator(0, "drawn")
     with torch.no_grad():
         for name, weight in encoder.named_parameters():
@@ -208,3 +217,42 @@ def check_masks(shape: dict[str, Any], *, causal: bool = False) -> None:
     moved = (after[0] - before[0]).abs().amax(-1) > 1e-6
     expected = torch.arange(LENGTHS[0]) >= (5 if causal else 0)
     assert moved.tolist() == expected.tolist()
+
+
+def check_maps(shape: dict[str, Any], reference: Callable[..., Any]) -> None:
+    """A layer's maps are its queries, keys and values, also where one module makes all of them.
+
+    Args:
+        shape: of the encoder.
+        reference: (weights, configuration, layer, what the layer's attention reads) to queries,
+            keys and values, [B, L, D] each.
+    """
+    encoder, batch = drawn_encoder(shape), made_batch()
+    weights, config, places = weights_of(encoder), encoder.body.config, encoder.sublayers()
+    for index, maps in enumerate(encoder.attention_maps()):
+        read: list[torch.Tensor] = []
+        reader = places[2 * index].reader
+        hook = reader.register_forward_pre_hook(
+            lambda _, args, kwargs, read=read: read.append(first_input(args, kwargs)),
+            with_kwargs=True,
+        )
+        with torch.no_grad():
+            encoder.states(batch)
+            hook.remove()
+            wanted = reference(weights, config, index, read[0])
+            for found, other in zip((maps.query, maps.key, maps.value), wanted, strict=True):
+                output = found.module(read[0])
+                close(found.of(output), other)
+                plain = read[0] @ found.weight.T
+                close(plain if found.bias is None else plain + found.bias, other)
+                _check_placed(found, output)
+
+
+def _check_placed(own: LinearMap, output: torch.Tensor) -> None:
+    """What is placed among a module's outputs is found there, and the others are as they were."""
+    values = torch.arange(output[..., : own.out_features].numel(), dtype=output.dtype)
+    values = values.reshape(*output.shape[:-1], -1)
+    placed = own.placed(output, values)
+    close(own.of(placed), values)
+    close(own.placed(placed, own.of(output)), output)
+    assert (placed != output).sum() == values.numel()
