@@ -24,14 +24,14 @@ from tests.conftest import TINY, VOCABULARY, made_task
 from tests.models.tiny_families import FAMILIES
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/encoders.md").read_text()
-# The example of the page: RemBERT, whose layers are those of BERT.
-REMBERT: dict[str, Any] = yaml.safe_load(PAGE.partition("```yaml\n")[2].partition("```")[0])
-SHAPE = {**TINY, "model_type": "rembert", "input_embedding_size": 8, "output_embedding_size": 8}
+# The example of the page, whose layers are those of BERT.
+EXAMPLE: dict[str, Any] = yaml.safe_load(PAGE.partition("```yaml\n")[2].partition("```")[0])
+SHAPE = {**TINY, "model_type": "bert-generation"}
 
 
 def written(folder: Path, **changes: Any) -> Path:
     path = folder / "mine.yaml"
-    path.write_text(yaml.safe_dump({**REMBERT, **changes}))
+    path.write_text(yaml.safe_dump({**EXAMPLE, **changes}))
     return path
 
 
@@ -52,11 +52,7 @@ def test_a_described_encoder_computes_and_takes_adapters(tmp_path: Path) -> None
     batch = collate([(task, task.split("train"), np.arange(6))], 0)
     body: Any = encoder.body
     before = encoder(batch)
-    theirs = body(
-        input_ids=batch.input_ids,
-        attention_mask=batch.attention_mask,
-        token_type_ids=batch.token_type_ids,
-    )
+    theirs = body(input_ids=batch.input_ids, attention_mask=batch.attention_mask)
     torch.testing.assert_close(before, theirs.last_hidden_state[:, 0])
     assert [(place.layer, place.position) for place in encoder.sublayers()] == [
         *((0, "attention"), (0, "feedforward")),
@@ -87,10 +83,10 @@ def test_a_package_can_describe_a_family(tmp_path: Path, monkeypatch: pytest.Mon
 
     path = written(tmp_path)
     try:
-        with pytest.raises(UserError, match="model_type='rembert'"):
+        with pytest.raises(UserError, match="model_type='bert-generation'"):
             loaded(None)
         packages(SimpleNamespace(name="mine", value="pkg:PATH", load=lambda: path))
-        assert "rembert" in catalogue.known_types()
+        assert "bert-generation" in catalogue.known_types()
         assert loaded(None).family == read_family(path)
         packages(SimpleNamespace(name="mine", value="pkg:PATH", load=lambda: 1 / 0))
         with pytest.raises(UserError, match=r"'mine' of the entry points.*ZeroDivisionError"):
@@ -112,19 +108,19 @@ def test_a_package_can_describe_a_family(tmp_path: Path, monkeypatch: pytest.Mon
         ({"layers": None}, "Expected `str`, got `null` - at `$.layers`"),
         (
             {"layers": "encoder.blocks"},
-            "layers: encoder.blocks, but RemBertModel.encoder has no 'blocks'",
+            "layers: encoder.blocks, but BertGenerationEncoder.encoder has no 'blocks'",
         ),
         (
             {"query": "attention.self.que"},
-            "query: attention.self.que, but RemBertLayer.attention.self has no 'que'; it has query",
+            "attention.self.que, but BertGenerationLayer.attention.self has no 'que'; it has query",
         ),
         ({"inner": "output.dropout"}, "inner: output.dropout, but Dropout has no weight"),
         ({"key": {"map": "attention.self.key", "part": 1}}, "which has 16 outputs"),
         ({"norms": "before"}, "final_norm must be the path"),
         ({"layers": "encoder.layer.0"}, "for 2 layers in its configuration"),
-        ({"model_types": ["mine"]}, "model_type='rembert', but backbone.family="),
-        ({"model": "RemBertEncoderModel"}, "has no RemBertEncoderModel"),
-        ({"pooling": ["mean"]}, "unknown backbone.pooling of rembert 'cls'. Valid: mean"),
+        ({"model_types": ["mine"]}, "model_type='bert-generation', but backbone.family="),
+        ({"model": "NoSuchModel"}, "has no NoSuchModel"),
+        ({"pooling": ["mean"]}, "unknown backbone.pooling of bert-generation 'cls'. Valid: mean"),
         ({"fixed": {"hidden_size": 3}}, "hidden_size=16 cannot be used here; it must be 3"),
     ],
 )
