@@ -6,6 +6,7 @@ B examples, L tokens, D width.
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from stream.config.backbone import BackboneConfig
@@ -13,7 +14,7 @@ from stream.data.batches import TokenBatch
 from stream.errors import UserError, choose, require
 from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
-from stream.models.families.config import first_position, most_tokens
+from stream.models.families.config import check_pooling, first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
 from stream.models.masks import Masks, places
 from stream.models.onednn import convolve_linears
@@ -69,13 +70,7 @@ class Encoder(nn.Module):
 
     def _check_pooling(self) -> None:
         """Raise UserError unless texts can be pooled as is asked; let an idle pooler do nothing."""
-        name = type(self.body).__name__
-        require(
-            not self.family.causal or self.pooling not in ("cls", "pooler"),
-            f"backbone.pooling={self.pooling}: the first token of a decoder ({name}) reads no "
-            f"other, so it cannot stand for a text; choose from {', '.join(self.family.pooling)}",
-        )
-        choose(f"backbone.pooling of {name}", self.pooling, self.family.pooling)
+        check_pooling(self.pooling, self.family, type(self.body).__name__)
         pooler: Any = getattr(self.body, "pooler", None)
         if pooler is not None and self.pooling != "pooler":
             pooler.forward = lambda hidden: hidden  # its parameters are counted, its work not done
@@ -378,16 +373,22 @@ class Encoder(nn.Module):
         return sum(p.numel() for layer in self.layers() for p in layer.parameters())
 
 
-def load_encoder(config: BackboneConfig, *, vocabulary_size: int, seed: int = 0) -> Encoder:
+def load_encoder(
+    config: BackboneConfig, *, vocabulary_size: int, seed: int = 0, leading: int | None = None
+) -> Encoder:
     """Load the pretrained encoder in float32, or build one with random weights.
 
     Args:
         config: the settings of the backbone.
         vocabulary_size: the number of tokens, for random weights.
         seed: of random weights.
+        leading: how many special tokens the tokenizer puts in front of a text; by default as many
+            as tokenizers of the family do.
 
     Raises:
         UserError: an encoder that is not whole, not of a known family, or has no pooler to read.
     """
     body, family = load_body(config, vocabulary_size, seed)
+    if leading is not None:  # Llama's tokenizer puts one, that of SmolLM2, a Llama too, none
+        family = replace(family, leading=min(leading, 1))
     return Encoder(body, config.pooling, family)
