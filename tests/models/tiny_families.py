@@ -7,6 +7,8 @@ number of heads of keys), the shape keeps them apart.
 
 from typing import Any
 
+from torch import nn
+
 from stream.config.backbone import BackboneConfig
 from stream.models.encoder import Encoder, load_encoder
 from tests.conftest import VOCABULARY
@@ -139,3 +141,14 @@ def family_encoder(name: str, seed: int = 0, **shape: Any) -> Encoder:
     given = {**FAMILIES[name], **shape}
     config = BackboneConfig("tiny", "random", shape=given, pooling=POOLING[name])
     return load_encoder(config, vocabulary_size=VOCABULARY, seed=seed)
+
+
+def without_dropout(encoder: Encoder) -> Encoder:
+    """Have an encoder draw nothing, also where the rate is a number of the module's own."""
+    for module in encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        for name in ("dropout", "attention_dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+    return encoder
