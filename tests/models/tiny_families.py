@@ -1,6 +1,6 @@
 """A tiny shape of every encoder family, for tests: random weights, two layers of width 16.
 
-A name is that of a model type, or one with a variant behind an underscore (``t5_gated``). Where a
+A name is that of a model type, or of a variant (``t5_gated``, ``deberta-v3``). Where a
 family has a setting that could be mistaken for another of the same value (the width of a head, the
 number of heads of keys), the shape keeps them apart.
 """
@@ -66,6 +66,15 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "albert": {"model_type": "albert", **SIZES, "num_hidden_layers": 3, "embedding_size": 8},
     "deberta": {"model_type": "deberta", **SIZES, **RELATIVE},
     "deberta-v2": {"model_type": "deberta-v2", **SIZES, **RELATIVE, "position_biased_input": False},
+    "deberta-v3": {
+        "model_type": "deberta-v2",
+        **SIZES,
+        **RELATIVE,
+        "position_biased_input": False,
+        "position_buckets": 4,
+        "share_att_key": True,
+        "norm_rel_ebd": "layer_norm",
+    },
     "modernbert": {
         "model_type": "modernbert",
         **SIZES,
