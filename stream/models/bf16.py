@@ -15,6 +15,20 @@ def copy_all(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> No
             torch._foreach_copy_(list(into), list(values))  # pyright: ignore[reportPrivateImportUsage]
 
 
+def rounded(encoder: Encoder) -> Encoder:
+    """Round an encoder to bf16 in place, but for its constants, and return it.
+
+    transformers loads encoders so: in bf16, rotary frequencies would turn late tokens by angles
+    that are wrong by whole radians.
+    """
+    constants = {name: encoder.get_buffer(name) for name in encoder.constants}
+    encoder.to(torch.bfloat16)
+    for name, values in constants.items():
+        path, _, last = name.rpartition(".")
+        setattr(encoder.get_submodule(path), last, values)
+    return encoder
+
+
 class Bf16Encoder:
     """A bf16 copy of an encoder, which computes while the float32 original is what is learned.
 
@@ -24,7 +38,7 @@ class Bf16Encoder:
 
     def __init__(self, original: Encoder):
         self._original = original
-        self.encoder = copy.deepcopy(original).to(torch.bfloat16)
+        self.encoder = rounded(copy.deepcopy(original))
 
     def read_all(self) -> None:
         """Take all weights, and note what is trained from now on."""

@@ -75,12 +75,11 @@ def load_body(
             return _pretrained_body(backbone, location, family), family
         torch.manual_seed(seed)
         kind = _model_class(family)
-        built = kind.from_config(config) if family.model is None else kind(config)
-        return built, family
+        return getattr(kind, "from_config", kind)(config), family
 
 
 def _model_class(family: Family) -> Any:
-    """Return the class of transformers that loads encoders of a family."""
+    """Return the class of transformers that loads encoders of a family, or finds theirs."""
     import transformers
 
     return transformers.AutoModel if family.model is None else getattr(transformers, family.model)

@@ -46,10 +46,13 @@ RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "type_vo
 FAMILIES: dict[str, dict[str, Any]] = {
     "bert": {"model_type": "bert", **SIZES},
     "ernie": {"model_type": "ernie", **SIZES},
+    "megatron-bert": {"model_type": "megatron-bert", **SIZES},
+    "rembert": {"model_type": "rembert", **SIZES, "input_embedding_size": 8},
     "electra": {"model_type": "electra", **SIZES, "embedding_size": 8},
     "roberta": {"model_type": "roberta", **FAIRSEQ},
     "xlm-roberta": {"model_type": "xlm-roberta", **FAIRSEQ},
     "xlm-roberta-xl": {"model_type": "xlm-roberta-xl", **FAIRSEQ},
+    "roberta-prelayernorm": {"model_type": "roberta-prelayernorm", **FAIRSEQ},
     "camembert": {"model_type": "camembert", **FAIRSEQ},
     "data2vec-text": {"model_type": "data2vec-text", **FAIRSEQ},
     "mpnet": {"model_type": "mpnet", **FAIRSEQ},
