@@ -6,6 +6,7 @@ B examples, L tokens, D width.
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from stream.config.backbone import BackboneConfig
@@ -15,7 +16,7 @@ from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
-from stream.models.masks import Masks, places
+from stream.models.masks import Masks, order_in_text
 from stream.models.onednn import convolve_linears
 from stream.models.places import (
     POSITIONS,
@@ -169,7 +170,8 @@ class Encoder(nn.Module):
         heads see the tokens alone. Where positions are absolute, all tokens keep theirs, and the
         prompt stands at the first one, whose embedding is a constant that a trained prompt takes
         up: so a prompt may be longer than the encoder has positions, beside texts of any length.
-        Where distances count (``rotary``), the prompt has positions of its own.
+        Where distances count (``rotary``), the prompt has positions of its own, so that a text may
+        reach beyond those that the encoder was pretrained with.
 
         Args:
             prompt: a module that maps token embeddings [B, L, E] to P vectors a text, [B, P, E].
@@ -216,7 +218,7 @@ class Encoder(nn.Module):
             more: vectors behind the first tokens, P.
         """
         family, first = self.family, self._first_position
-        order = places(mask, more, family.leading)
+        order = order_in_text(mask, more, family.leading)
         whole = mask
         if more:  # a row that only fills up a batch may have no token
             whole = self._widened(mask, mask.amax(1, keepdim=True).expand(-1, more))
@@ -227,14 +229,20 @@ class Encoder(nn.Module):
         if family.positions.kind == "rotary":
             found["position_ids"] = order.clamp(min=0) + first
         elif family.positions.kind == "absolute":  # transformers would count padding, or ids
-            positions = self._positions(mask)
-            vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
-            found["position_ids"] = self._widened(positions, vectors) if more else positions
+            found["position_ids"] = self._positions(mask, more)
         return found
 
-    def _positions(self, mask: torch.Tensor) -> torch.Tensor:
-        """Return the absolute positions of tokens, which padding does not count among, [B, L]."""
-        return (mask.cumsum(1) * mask + (self._first_position - 1)).clamp(min=0)
+    def _positions(self, mask: torch.Tensor, more: int) -> torch.Tensor:
+        """Return absolute positions, which padding does not count among, [B, L + more].
+
+        Where padding stands changes no state of a token, but in which order gradients are summed:
+        beside a prompt it stands at the last token's position, as in the runs of earlier versions.
+        """
+        first = self._first_position
+        if not more:
+            return (mask.cumsum(1) * mask + (first - 1)).clamp(min=0)
+        vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
+        return self._widened((mask.cumsum(1) - 1).clamp(min=0) + first, vectors)
 
     def reads(self, name: str) -> bool:
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""
@@ -365,16 +373,22 @@ class Encoder(nn.Module):
         return sum(p.numel() for layer in self.layers() for p in layer.parameters())
 
 
-def load_encoder(config: BackboneConfig, *, vocabulary_size: int, seed: int = 0) -> Encoder:
+def load_encoder(
+    config: BackboneConfig, *, vocabulary_size: int, seed: int = 0, leading: int | None = None
+) -> Encoder:
     """Load the pretrained encoder in float32, or build one with random weights.
 
     Args:
         config: the settings of the backbone.
         vocabulary_size: the number of tokens, for random weights.
         seed: of random weights.
+        leading: how many special tokens the tokenizer puts in front of a text; by default as many
+            as tokenizers of the family do.
 
     Raises:
         UserError: an encoder that is not whole, not of a known family, or has no pooler to read.
     """
     body, family = load_body(config, vocabulary_size, seed)
+    if leading is not None:  # Llama's tokenizer puts one, that of SmolLM2, a Llama too, none
+        family = replace(family, leading=min(leading, 1))
     return Encoder(body, config.pooling, family)

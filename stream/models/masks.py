@@ -38,7 +38,7 @@ class Masks:
 
         Args:
             mask: 1 for tokens, 0 for padding, [B, L].
-            order: the places of tokens (`places`), [B, L].
+            order: the places of tokens (`order_in_text`), [B, L].
             dtype: of the attention scores.
         """
         if not self._windows:
@@ -50,7 +50,7 @@ class Masks:
         return found.get(ALL, found)
 
 
-def places(mask: torch.Tensor, between: int = 0, behind: int = 0) -> torch.Tensor:
+def order_in_text(mask: torch.Tensor, between: int = 0, behind: int = 0) -> torch.Tensor:
     """Return the place of every column in its text, from 0, [B, L + between].
 
     Padding has none of its own: that of a token before it, or -1.

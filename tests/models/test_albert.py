@@ -19,7 +19,7 @@ from stream.run.layer_ablation import layer_range_scores
 from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, VOCABULARY, made_task
 from tests.models.reference import check
-from tests.models.reference.albert import albert, changed_albert
+from tests.models.reference.albert import albert, albert_maps, changed_albert
 from tests.models.reference.forms import FORMS, adapted, check_form
 from tests.models.reference.functions import gelu, linear
 from tests.models.tiny_families import FAMILIES, family_encoder
@@ -40,6 +40,14 @@ def test_states_are_those_of_the_definition(shape: Any) -> None:
 @each
 def test_adapters_are_before_the_residual_of_their_use(shape: Any) -> None:
     check.check_adapters(shape, albert)
+
+
+def test_maps_are_per_layer() -> None:
+    """One set of maps a layer, whatever its uses: LoRA has one pair for them all."""
+    check.check_maps(SHAPES["one layer"], albert_maps)
+    for shape, layers in ((SHAPES["one layer"], 1), (SHAPES["two layers"], 2)):
+        encoder = check.load(shape)
+        assert len(encoder.attention_maps()) == len(encoder.inner_maps()) == layers
 
 
 def test_padding_and_masks() -> None:
@@ -192,8 +200,8 @@ def test_layers_that_are_left_out_are_uses() -> None:
     ("given", "words"),
     [
         ({"inner_group_num": 2}, "inner_group_num=2 cannot be used here; it must be 1"),
-        ({"num_hidden_groups": 2}, "num_hidden_layers=3 is not a multiple of the 2 layers"),
-        ({"num_hidden_groups": 4}, "num_hidden_layers=3 is not a multiple of the 4 layers"),
+        ({"num_hidden_groups": 2}, "2 (layers that are used in turn|modules for 3 layers)"),
+        ({"num_hidden_groups": 4}, "4 (layers that are used in turn|modules for 3 layers)"),
     ],
 )
 def test_layers_that_are_not_used_in_equal_runs_are_refused(given: Any, words: str) -> None:
