@@ -11,7 +11,7 @@ from torch import nn
 
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
-from stream.errors import UserError, choose, require
+from stream.errors import UserError, require
 from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import check_pooling, first_position, most_tokens
