@@ -17,13 +17,13 @@ def copy_all(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> No
 
 
 def to_bf16(module: nn.Module, names: Collection[str] | None = None) -> None:
-    """Store parameters in bf16, those called ``names`` or all.
+    """Store parameters in bf16, those called ``names`` or all; those in 4 bits stay as they are.
 
     Buffers keep their type: those of rotary positions would be turned by whole circles too far or
     too little, at the end of a long text.
     """
     for name, parameter in module.named_parameters():
-        if names is None or name in names:
+        if parameter.is_floating_point() and (names is None or name in names):
             parameter.data = parameter.data.to(torch.bfloat16)
 
 
@@ -32,12 +32,12 @@ class Bf16Encoder:
 
     Casting every weight where it is used, as autocast does, is half of all kernels of a step. Here
     what is trained is copied at once before, and its gradients at once after. What the original
-    stores in bf16 itself (`to_bf16`) the two share.
+    stores in bf16 or 4 bits itself (`to_bf16`, `four_bit`) the two share.
     """
 
     def __init__(self, original: Encoder):
         self._original = original
-        same = {id(p): p for p in original.parameters() if p.dtype == torch.bfloat16}
+        same = {id(p): p for p in original.parameters() if p.dtype != torch.float32}
         self.encoder = copy.deepcopy(original, same)
         to_bf16(self.encoder)
 

@@ -18,6 +18,7 @@ from stream.data.task import SHARED_HEAD, Task
 from stream.errors import require
 from stream.models.bf16 import Bf16Encoder, to_bf16
 from stream.models.encoder import Encoder
+from stream.models.four_bit import quantize_linears
 from stream.models.modules.by_task import ByTask
 from stream.seeding import torch_generator
 
@@ -290,7 +291,8 @@ class TaskModel(nn.Module):
             learner: the method's name, for the message.
 
         Raises:
-            UserError: learning changes all that a prediction reads, so the setting has no effect.
+            UserError: learning changes all that a prediction reads, so the setting has no effect;
+                or 4 bits are not possible here.
         """
         if self.storage == "float32":
             return
@@ -299,6 +301,8 @@ class TaskModel(nn.Module):
             f"backbone.storage={self.storage} has no effect with learner={learner}, which trains "
             "every weight of the encoder",
         )
+        if self.storage == "nf4":
+            quantize_linears(self.encoder, self.encoder.layers(), names)
         to_bf16(self.encoder, names)
 
     def sync_bf16_copy(self) -> None:

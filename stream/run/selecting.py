@@ -50,11 +50,17 @@ class Selecting(Learner):
         """Take the model, whose encoder stays as it came, and make what serves.
 
         Raises:
-            UserError: as a learner, for any candidate; or one that reads other tasks' modules.
+            UserError: as a learner, for any candidate; one that reads other tasks' modules; or
+                weights in 4 bits.
         """
         require(
             not self.plain.overrides("sources"),
             f"select needs a learner that serves a task with its own modules; {self.name} does not",
+        )
+        require(
+            model.storage != "nf4",
+            "select gives every candidate the encoder's weights as they came, which 4 bits do not "
+            "keep: use backbone.storage=bf16 instead of nf4",
         )
         self.model, self.seed, self.pad_id = model, seed, pad_id
         self.learned, self.buffer, self._stream = [], None, tuple(tasks)

@@ -159,17 +159,19 @@ def test_layers_of_local_attention_read_no_farther() -> None:
     assert (change > 0).tolist() == [place >= 16 - 2 * WINDOW for place in range(17)]
 
 
+@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("length", range(2, 9))
-def test_every_column_reads_a_token_or_itself(length: int) -> None:
+def test_every_column_reads_a_token_or_itself(length: int, causal: bool) -> None:
     mask = torch.ones(3, length, dtype=torch.int64)
     mask[1, length // 2 :] = mask[2, : length // 2] = 0
-    found = readable(mask, places(mask), 2, causal=False).expand(-1, 1, length, length)[:, 0]
+    found = readable(mask, places(mask), 2, causal=causal).expand(-1, 1, length, length)[:, 0]
     for row in range(3):
         for i in range(length):
             assert found[row, i].any()
             for j in range(length):
+                near = 0 <= i - j < 2 if causal else abs(i - j) <= 2
                 if mask[row, i]:
-                    assert found[row, i, j] == (mask[row, j] and abs(i - j) <= 2)
+                    assert found[row, i, j] == (mask[row, j] == 1 and near)
 
 
 class OnDevice(TorchDispatchMode):
