@@ -22,16 +22,17 @@ from stream.models.pretrained import check_backbone, load_body
 from stream.seeding import torch_generator
 from tests.conftest import VOCABULARY, made_task
 from tests.models.reference import check
-from tests.models.reference.decoders import LlamaLike, gpt2
+from tests.models.reference.decoders import GPT2, Decoder, LlamaLike
+from tests.models.reference.forms import check_form
 from tests.models.reference.functions import gelu_tanh
 from tests.models.tiny_families import FAMILIES, WINDOW
 
 WIDER = WINDOW + 1
 """Tokens that are read where no layer reads all: two layers reach the end of a text then."""
-GEMMA = LlamaLike(activation=gelu_tanh, offset=1.0, scaled=True)
+GEMMA = LlamaLike(activation=gelu_tanh, offset=1.0, factor=4.0)  # the root of D
 GEMMA2 = replace(GEMMA, norms_behind=True, scale=8**-0.5, cap=50.0, windows=(WINDOW, None))
-REFERENCES: dict[str, Any] = {
-    "gpt2": gpt2,
+REFERENCES: dict[str, Decoder] = {
+    "gpt2": GPT2(),
     "llama": LlamaLike(),
     "mistral": LlamaLike(windows=(WIDER, WIDER)),
     "qwen2": LlamaLike(),
@@ -78,6 +79,37 @@ def test_states_and_adapters_are_those_of_the_reference(name: str) -> None:
 
 
 @pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize("form", ["parallel", "multiplicative", "pfeiffer"])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma2"])
+def test_forms_of_adapters_read_what_they_should(name: str, form: str) -> None:
+    check_form(SHAPES[name], REFERENCES[name].changed, form)
+
+
+@pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize("name", ["gpt2", "llama", "qwen2", "qwen3"])
+def test_maps_of_attention(name: str) -> None:
+    check.check_maps(SHAPES[name], REFERENCES[name].queries_keys_values)
+
+
+@pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_weight_has_the_gradient_by_hand(name: str) -> None:
+    encoder, batch = check.drawn_encoder(SHAPES[name]), check.made_batch(width=16)
+    own = {n.removeprefix("body."): p for n, p in encoder.named_parameters()}
+    copies = {n: p.detach().clone().requires_grad_() for n, p in own.items()}
+    found = encoder.states(batch)[1]
+    wanted = REFERENCES[name](copies, encoder.body.config, batch)
+    for states in (found, wanted):
+        (states * batch.attention_mask[..., None]).square().mul(torch.arange(16)).sum().backward()
+    assert len(own) > 10
+    for key, parameter in own.items():
+        theirs = copies[key].grad
+        assert parameter.grad is not None
+        assert theirs is not None
+        assert (parameter.grad - theirs).abs().max() < 1e-9 * theirs.abs().max(), key
+
+
+@pytest.mark.usefixtures("in_float64")
 @pytest.mark.parametrize("name", REFERENCES)
 def test_padding_and_other_texts_change_nothing_and_later_tokens_nothing_before(name: str) -> None:
     check.check_padding(SHAPES[name], ("last", "mean"))
@@ -91,18 +123,16 @@ def prompted_states(name: str, encoder: Encoder, length: int) -> torch.Tensor:
     assert encoder.prompt is not None
     vectors = encoder.prompt.get_parameter("vectors").detach()[None]
     size = vectors.shape[1]
-    if name == "gpt2":
-        tokens = weights["wte.weight"][batch.input_ids]
-        positions = torch.tensor([[0] * size + [*range(length)]])  # a prompt has none of its own
+    tokens = reference.embedded(weights, config, batch)
+    if name == "gpt2":  # a prompt has no positions of its own
+        positions = torch.tensor([[0] * size + [*range(length)]])
     else:
-        tokens = reference.embedded(weights, config, batch)
         positions = torch.arange(size + length)[None]
     first = 1 if name in {"llama", "mistral", "gemma", "gemma2", "gemma3_text"} else 0
     x = torch.cat([tokens[:, :first], vectors, tokens[:, first:]], dim=1)
     whole = torch.ones(1, size + length, dtype=torch.int64)
-    states = reference(
-        weights, config, TokenBatch(whole, whole, whole, ()), x=x, positions=positions
-    )
+    batch = TokenBatch(whole, whole, whole, ())
+    states = reference.changed(weights, config, batch, lambda _, __, f, *___: f, x, positions)
     return torch.cat([states[0, :first], states[0, first + size :]])
 
 
