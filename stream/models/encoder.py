@@ -298,6 +298,7 @@ class Encoder(nn.Module):
                     reader,
                     norms[index] if before else reader,
                     norms[index + 1] if before else norms[index],
+                    layer,
                     self._uses,
                 )
             )

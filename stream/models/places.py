@@ -47,6 +47,7 @@ class SubLayer:
         residual: the module that reads x first.
         norm: the norm that reads the sum x + F(x): the sub-layer's own, or where norms come before
             sub-layers that of the next one.
+        whole: the layer.
         uses: counts the uses of the layer, if it is used several times.
     """
 
@@ -56,6 +57,7 @@ class SubLayer:
     reader: nn.Module
     residual: nn.Module
     norm: nn.Module
+    whole: nn.Module
     uses: Uses | None = None
 
     def named(self, name: str) -> str:

@@ -51,9 +51,9 @@ class Magnitudes:
             self._tokens = None
 
     def _note(self, name: str, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        """Note one output [B, L, D_out], or what a map makes of something else than tokens.
+        """Note one output [B, L, D_out]; or [..., D_out] of a map that reads no tokens.
 
-        That is one vector a text, [B, D_out], or the embeddings of distances, [1, rows, D_out].
+        That is one vector a text, or the embeddings of distances.
         """
         del module, inputs
         if self._tokens is None:

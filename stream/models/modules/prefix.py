@@ -49,13 +49,7 @@ class Prefix(Fresh):
 
     def before(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values [B, K, L, W] with the prefix in front, [B, K, P + L, W]."""
-        both = []
-        for own, states in ((self.keys, key), (self.values, value)):
-            states = states.transpose(1, 2)  # [B, L, K, W]
-            first = own.unflatten(-1, states.shape[2:]).to(states.dtype)
-            first = first.expand(len(states), -1, -1, -1)
-            both.append(torch.cat([first, states], dim=1).transpose(1, 2))
-        return both[0], both[1]
+        return _joined(self.keys, key), _joined(self.values, value)
 
     def widened(self, mask: torch.Tensor | None) -> torch.Tensor | None:
         """Return a mask (bool) or what is added to scores, [..., L], with P columns in front.
@@ -66,6 +60,14 @@ class Prefix(Fresh):
             return None
         always = 1.0 if mask.dtype == torch.bool else 0.0
         return functional.pad(mask, (len(self.keys), 0), value=always)
+
+
+def _joined(first: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+    """Return vectors [P, K W] in front of a layer's [B, K, L, W], as [B, K, P + L, W]."""
+    by_token = states.transpose(1, 2)
+    first = first.to(states.dtype).expand(len(states), -1, -1)
+    joined = torch.cat([first, by_token.flatten(2)], dim=1)  # [B, P + L, K W]
+    return joined.unflatten(-1, by_token.shape[2:]).transpose(1, 2)
 
 
 def prefix_of(module: Any) -> Prefix:
