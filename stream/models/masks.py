@@ -93,11 +93,11 @@ def readable(
     keys, length = mask.bool()[:, None, None], mask.shape[1]
     if not causal and (window is None or length <= window + 1):
         return keys
-    distance = order[:, None, :, None] - order[:, None, None, :]
-    if causal:
-        near = (distance >= 0) if window is None else (distance >= 0) & (distance < window)
-    else:
-        near = distance.abs() <= window
+    # Comparisons alone, for a matrix of distances would be eight times as large as what is made.
+    reader, other = order[:, None, :, None], order[:, None, None, :]
+    near = other <= (reader if causal or window is None else reader + window)
+    if window is not None:
+        near &= other >= reader - (window - 1 if causal else window)
     # Padding far from every token would read nothing, and a mean over nothing is no number.
     return keys & near | torch.eye(length, dtype=torch.bool, device=mask.device)
 
