@@ -34,7 +34,7 @@ AGREEMENT = "agreement"
 Job = tuple[str, str]
 
 
-def jobs() -> list[Job]:
+def jobs() -> Sequence[Job]:
     """Return (name, way) of everything that is measured."""
     sizes = [(name, way) for name in SIZES for way in WAYS]
     return [*sizes, *((shape, AGREEMENT) for shape in shapes())]
@@ -116,6 +116,12 @@ def watched(command: Sequence[str], path: Path, limit: float) -> str:
     return f"the process ended with {child.returncode}" if child.returncode else ""
 
 
+def command_of(out: Path, todo: Sequence[Job], *, tiny: bool) -> list[str]:
+    """Return the command that measures some jobs."""
+    command = [sys.executable, "-m", "benchmarks.encoders.speed", "--out", str(out)]
+    return [*command, *["--tiny"] * tiny, "--jobs", *("|".join(job) for job in todo)]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure everything; return 0, also where something failed: it has a line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -132,9 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     todo = pending(given.out, retry=given.retry)
     while todo:
         size = path.stat().st_size if path.exists() else 0
-        command = [sys.executable, "-m", "benchmarks.encoders.speed", "--out", str(given.out)]
-        command += ["--tiny"] * given.tiny + ["--jobs", *("|".join(job) for job in todo)]
-        why = watched(command, path, given.limit)
+        why = watched(command_of(given.out, todo, tiny=given.tiny), path, given.limit)
         added = path.read_bytes()[size:].count(b"\n") if path.exists() else 0
         todo = todo[added:]
         fatal = why and not (added and "CUDA error" in path.read_text().splitlines()[-1])

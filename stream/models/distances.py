@@ -10,22 +10,25 @@ import torch
 from torch import nn
 
 TABLE = "held_distances"
+READ = ("get_rel_pos", "relative_attention")
+"""What `hold_distances` reads of a module, whether it counts distances or not."""
 
 
 def hold_distances(module: nn.Module) -> None:
     """Let a module read its tokens' distances from a table that it made itself.
 
     Args:
-        module: what transformers calls the encoder of DeBERTa v2: it has ``get_rel_pos`` and
-            ``max_relative_positions``, and takes ``relative_pos`` [1, L, L]. One that counts no
-            distances is left as it is.
+        module: it has what is in `READ` and takes ``relative_pos`` [1, L, L], as the ``encoder`` of
+            DeBERTa v2 in transformers. One that counts no distances is left as it is.
     """
     inner: Any = module
     if not inner.relative_attention:
         return
     most = int(inner.max_relative_positions)
-    found = inner.get_rel_pos(torch.zeros(1, most + 1, 1))[0]  # of query i and key j, at i - j
-    table = torch.cat([found[0].flip(0), found[1:, 0]])  # -N to N
+    one, many = torch.zeros(1, 1, 1), torch.zeros(1, most + 1, 1)
+    below = inner.get_rel_pos(many, query_states=one)[0, 0]  # of a query and the keys behind it
+    above = inner.get_rel_pos(one, query_states=many)[0, :, 0]
+    table = torch.cat([below.flip(0), above[1:]])  # of -N to N
     table = table.to(inner.rel_embeddings.weight.device)
     module.register_buffer(TABLE, table, persistent=False)
     module.register_forward_pre_hook(_give_distances, with_kwargs=True)

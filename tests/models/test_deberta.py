@@ -6,9 +6,13 @@ that it is exact.
 
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
+from stream.errors import UserError
+from stream.models.families.family import FusedMap, Positions
+from stream.models.families.paths import check_paths
 from stream.models.modules.magnitudes import Magnitudes
 from tests.models.reference import check
 from tests.models.reference import deberta as by_hand
@@ -50,6 +54,12 @@ FAMILIES: dict[str, tuple[dict[str, Any], check.Reference, Any, Add]] = {
     "v2-p2c": ({**V2, **ONE_TERM, "pos_att_type": "p2c"}, by_hand.v2, by_hand.v2_maps, V2_ADD),
     "v2-xlarge": (
         {**V3, "conv_kernel_size": 3, "conv_act": "gelu", "norm_rel_ebd": "none"},
+        by_hand.v2,
+        by_hand.v2_maps,
+        V2_ADD,
+    ),
+    "v2-absolute": (
+        {**V2, **OTHER, "relative_attention": False, "hidden_size": 16, "pos_att_type": None},
         by_hand.v2,
         by_hand.v2_maps,
         V2_ADD,
@@ -116,3 +126,17 @@ def test_a_map_of_tokens_and_of_distances_is_noted_for_both() -> None:
         encoder.states(batch)
     sums = [magnitudes.shares[name].sum().item() for name in ("key", "value")]
     assert sums == pytest.approx([2, 1])
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"value": FusedMap(map="attention.self.in_proj", part=2, bias="no_bias")}, "no_bias"),
+        ({"positions": Positions(distances="embeddings")}, "no get_rel_pos, relative_attention"),
+        ({"positions": Positions(distances="decoder")}, "has no 'decoder'"),
+    ],
+)
+def test_a_bias_and_distances_that_are_not_there_are_refused(changed: Any, words: str) -> None:
+    encoder = check.load(V1)
+    with pytest.raises(UserError, match=words):
+        check_paths(encoder.body, msgspec.structs.replace(encoder.family, **changed))

@@ -60,7 +60,10 @@ class Float64(TorchFunctionMode):
             return args[0].double()
         wide = {torch.float32: torch.float64}
         found = [wide.get(a, a) if isinstance(a, torch.dtype) else a for a in args]
-        named = {k: wide.get(a, a) if isinstance(a, torch.dtype) else a for k, a in (kwargs or {}).items()}
+        named = {
+            k: wide.get(a, a) if isinstance(a, torch.dtype) else a
+            for k, a in (kwargs or {}).items()
+        }
         return func(*found, **named)
 
 

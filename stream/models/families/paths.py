@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from stream.errors import UserError, require
+from stream.models.distances import READ as DISTANCES
 from stream.models.families.family import Family, FusedMap
 
 NEAR = 8  # so many children of a module are named in a message
@@ -21,7 +22,7 @@ def check_paths(body: nn.Module, family: Family) -> None:
 
     Raises:
         UserError: the model has no module of that path, no such part of a map, or cannot be told
-            positions.
+            positions or distances.
     """
     layers = _layers(body, family)
     config: Any = body.config
@@ -105,10 +106,15 @@ def _check_parts(layer: nn.Module, body: nn.Module, family: Family) -> None:
                 f"{_said(body, family)} {field}: part {path.part} of {path.of} of {path.map}, "
                 f"which has {outputs} outputs",
             )
+            names = [name for name, _ in layer.named_parameters()]
+            require(
+                path.bias is None or path.bias in names,
+                f"{_said(body, family)} {field}: bias {path.bias}, but there is no such parameter",
+            )
 
 
 def _check_positions(body: nn.Module, family: Family) -> None:
-    """Raise UserError if the model is to be given positions and takes none."""
+    """Raise UserError if the model is to be given positions or distances and takes none."""
     known = inspect.signature(body.forward).parameters
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known.values())
     require(
@@ -116,6 +122,15 @@ def _check_positions(body: nn.Module, family: Family) -> None:
         f"{_said(body, family)} positions.kind: {family.positions.kind}, but its forward takes no "
         "position_ids; relative leaves positions to the model",
     )
+    path = family.positions.distances
+    if path is not None:
+        module: Any = _found(body, path, "positions.distances", body, family)
+        lacks = [name for name in DISTANCES if not hasattr(module, name)]
+        require(
+            not lacks,
+            f"{_said(body, family)} positions.distances: {path}, but {type(module).__name__} has "
+            f"no {', '.join(lacks)}",
+        )
 
 
 def _said(body: nn.Module, family: Family) -> str:

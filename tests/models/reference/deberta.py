@@ -144,7 +144,7 @@ def v1(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> tor
     """Return the hidden states of DeBERTa, [B, L, D]."""
     x = embedded(weights, config, batch)
     types = config.pos_att_type or []
-    table = weights["encoder.rel_embeddings.weight"]
+    table = weights.get("encoder.rel_embeddings.weight", torch.empty(0, config.hidden_size))
     for index in range(config.num_hidden_layers):
         name = f"encoder.layer.{index}"
         inside = f"{name}.attention.self"
@@ -170,7 +170,7 @@ def v2(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> tor
     """Return the hidden states of DeBERTa's versions 2 and 3, [B, L, D]."""
     first = x = embedded(weights, config, batch)
     eps, types, shares = config.layer_norm_eps, config.pos_att_type or [], _shares(config)
-    table = weights["encoder.rel_embeddings.weight"]
+    table = weights.get("encoder.rel_embeddings.weight", torch.empty(0, config.hidden_size))
     if getattr(config, "norm_rel_ebd", "none") == "layer_norm":
         table = layer_norm(weights, "encoder.LayerNorm", table, eps)
     for index in range(config.num_hidden_layers):
