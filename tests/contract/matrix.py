@@ -27,7 +27,7 @@ from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, Stream, made_task
 from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence
-from tests.models.tiny_families import FAMILIES, family_encoder
+from tests.models.tiny_families import FAMILIES, family_encoder, without_dropout
 
 COMMON = ("adapter", "lora", "finetune", "replay", "prompt_tuning", "joint")
 """The learners that the tests run on every family."""
@@ -179,10 +179,8 @@ def check_bf16(make: Callable[[], Learner], encoder: Callable[[], Encoder]) -> N
     for precision in ("float32", "bf16"):
         learner, tasks = make(), made_pair()
         learner.lr = min(learner.lr, 2e-3)  # rounding grows with the rate, copies do not
-        model = TaskModel(encoder(), 0, 0.0, precision=precision)
-        for module in model.modules():  # masks differ otherwise
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0
+        body = without_dropout(encoder())  # a mask differs between the two
+        model = TaskModel(body, 0, 0.0, precision=precision)
         learner.attach(model, tasks=tasks, seed=0, pad_id=model.encoder.body.config.pad_token_id)
         fit(learner, tasks[0], SHORT)
         (logits[precision],) = logits_of(learner, tasks[:1], "test", 512, CPU)

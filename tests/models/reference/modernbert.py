@@ -1,88 +1,93 @@
-"""ModernBERT by hand (Warner et al. 2024, arXiv 2412.13663), one text at a time.
+"""ModernBERT from its definition (Warner et al. 2024, arXiv 2412.13663, section 2.1).
 
-L tokens, D width, H heads.
+B examples, L tokens, D width.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 
-Weights = Mapping[str, torch.Tensor]
-Change = Callable[[int, str, torch.Tensor], torch.Tensor]
+from stream.data.batches import TokenBatch
+from tests.models.reference.forms import Change, Map
+from tests.models.reference.functions import (
+    End,
+    Weights,
+    attention,
+    gelu,
+    heads,
+    joined,
+    layer_norm,
+    linear,
+    places,
+    rotate,
+    same,
+)
+
+TABLE = "embeddings.tok_embeddings.weight"
 
 
-def states(
+def modernbert(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> torch.Tensor:
+    """Return the hidden states, [B, L, D]."""
+    return changed(weights, config, batch, lambda index, place, f, *_: end(index, place, f))
+
+
+def changed(
     weights: Weights,
-    embedded: torch.Tensor,
-    *,
-    heads: int,
-    windows: Sequence[int | None],
-    thetas: Sequence[float],
-    change: Change = lambda layer, position, f: f,
+    config: Any,
+    batch: TokenBatch,
+    change: Change,
+    x: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return the states of a text's tokens, [L, D].
+    """Return the hidden states with what ``change`` makes of every sub-layer, [B, L, D].
 
     Args:
-        weights: by name in the body.
-        embedded: the embeddings of the tokens, [L, D].
-        heads: H.
-        windows: of each layer, how far away a token may be that another reads; None is any.
-        thetas: of each layer, the base of its rotations.
-        change: what stands in place of F(x) in x + F(x), of a layer and a sub-layer.
+        weights: by name.
+        config: the configuration.
+        batch: the texts.
+        change: see `Change`.
+        x: embeddings in place of the tokens', [B, L, D].
     """
-    x = layer_norm(embedded, weights["embeddings.norm.weight"])
-    for layer, (window, theta) in enumerate(zip(windows, thetas, strict=True)):
-        own = {n.removeprefix(f"layers.{layer}."): w for n, w in weights.items()}
-        read = layer_norm(x, own["attn_norm.weight"]) if layer else x
-        query, key, value = (read @ own["attn.Wqkv.weight"].T).chunk(3, dim=-1)
-        context = attention(
-            rotated(by_head(query, heads), theta),
-            rotated(by_head(key, heads), theta),
-            by_head(value, heads),
-            window,
-        )
-        x = x + change(layer, "attention", context @ own["attn.Wo.weight"].T)
-        read = layer_norm(x, own["mlp_norm.weight"])
-        inner, gate = (read @ own["mlp.Wi.weight"].T).chunk(2, dim=-1)
-        x = x + change(layer, "feedforward", (gelu(inner) * gate) @ own["mlp.Wo.weight"].T)
-    return layer_norm(x, weights["final_norm.weight"])
+    layers = range(config.num_hidden_layers)
+    names = [f"layers.{i}.{name}" for i in layers for name in ("attn_norm", "mlp_norm")]
+
+    def norm(name: str) -> Map:
+        return lambda x: layer_norm(weights, name, x, config.norm_eps)
+
+    norms = [lambda x: x, *map(norm, [*names[1:], "final_norm"])]  # none before the first attention
+    x = weights[TABLE][batch.input_ids] if x is None else x
+    x = norm("embeddings.norm")(x)
+    for index in layers:
+        name, kind = f"layers.{index}", config.layer_types[index]
+        read = norms[2 * index](x)
+        base = config.rope_parameters[kind]["rope_theta"]
+        q, k, v = queries_keys_values(weights, config, index, read)
+        q, k, v = (heads(part, config.num_attention_heads) for part in (q, k, v))
+        q, k = (rotate(part, places(batch.attention_mask), base) for part in (q, k))
+        far = config.local_attention // 2 if kind == "sliding_attention" else None
+        f = linear(weights, f"{name}.attn.Wo", joined(attention(q, k, v, near(batch, far))))
+        x = x + change(index, "attention", f, x, read, norms[2 * index + 1])
+        read = norms[2 * index + 1](x)
+        inner, gate = linear(weights, f"{name}.mlp.Wi", read).chunk(2, dim=-1)
+        f = linear(weights, f"{name}.mlp.Wo", gelu(inner) * gate)
+        x = x + change(index, "feedforward", f, x, read, norms[2 * index + 2])
+    return norms[-1](x)
 
 
-def layer_norm(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """Return rows of mean 0 and variance 1, scaled; there is no shift."""
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * scale
+def queries_keys_values(
+    weights: Weights, config: Any, index: int, read: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    """Return what a layer makes of what its attention reads, [B, L, D] each."""
+    del config
+    return linear(weights, f"layers.{index}.attn.Wqkv", read).chunk(3, dim=-1)
 
 
-def gelu(x: torch.Tensor) -> torch.Tensor:
-    """Return x times the probability that a standard normal is below it."""
-    return x * (1 + torch.erf(x / math.sqrt(2))) / 2
-
-
-def by_head(x: torch.Tensor, heads: int) -> torch.Tensor:
-    """Cut [L, D] into heads, [H, L, D / H]."""
-    return torch.stack(x.chunk(heads, dim=-1))
-
-
-def rotated(x: torch.Tensor, theta: float) -> torch.Tensor:
-    """Turn pairs (i, i + d/2) of every token, [H, L, d], by its place times theta^(-2 i / d)."""
-    half = x.shape[-1] // 2
-    frequencies = torch.tensor([theta ** (-i / half) for i in range(half)], dtype=x.dtype)
-    angles = torch.arange(x.shape[1], dtype=x.dtype)[:, None] * frequencies
-    first, second = x[..., :half], x[..., half:]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
-
-
-def attention(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, window: int | None
-) -> torch.Tensor:
-    """Return what each token reads, [L, D], from [H, L, D / H]."""
-    scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
-    length = scores.shape[-1]
+def near(batch: TokenBatch, far: int | None) -> torch.Tensor:
+    """Return which tokens each reads: those at most ``far`` away, or all, [B, 1, L, L]."""
+    mask = batch.attention_mask
+    length = mask.shape[1]
+    allowed = mask[:, None, None, :].expand(-1, 1, length, -1).clone()
     for i in range(length):
         for j in range(length):
-            if window is not None and abs(i - j) > window:
-                scores[:, i, j] = -math.inf
-    return torch.cat([*(scores.softmax(-1) @ value)], dim=-1)
+            if far is not None and abs(i - j) > far:
+                allowed[:, :, i, j] = 0
+    return allowed

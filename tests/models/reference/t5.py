@@ -1,74 +1,96 @@
-"""The encoder of T5 by hand (Raffel et al. 2020, arXiv 1910.10683, section 2.1), a text at a time.
+"""The encoder of T5 from its definition (Raffel et al. 2020, arXiv 1910.10683, section 2.1).
 
-Also of T5 1.1 and mT5 (gated, Shazeer 2020, arXiv 2002.05202) and of umT5 (a bias in every layer).
-L tokens, D width, H heads.
+Also of T5 1.1 and mT5, whose feed-forward network is gated (Shazeer 2020, arXiv 2002.05202), and
+of umT5, which has a bias in every layer (Chung et al. 2023, arXiv 2304.09151).
+B examples, L tokens, D width, H heads.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
-Weights = Mapping[str, torch.Tensor]
-Change = Callable[[int, str, torch.Tensor], torch.Tensor]
-BIAS = "layer.0.SelfAttention.relative_attention_bias.weight"
+from stream.data.batches import TokenBatch
+from tests.models.reference.forms import Change, Map
+from tests.models.reference.functions import (
+    End,
+    Weights,
+    attention,
+    gated,
+    gelu_tanh,
+    heads,
+    joined,
+    linear,
+    rms_norm,
+    same,
+)
+
+TABLE = "shared.weight"
 
 
-def states(
+def t5(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> torch.Tensor:
+    """Return the hidden states, [B, L, D]."""
+    return changed(weights, config, batch, lambda index, place, f, *_: end(index, place, f))
+
+
+def changed(
     weights: Weights,
-    embedded: torch.Tensor,
-    *,
-    layers: int,
-    heads: int,
-    farthest: int,
-    change: Change = lambda layer, position, f: f,
+    config: Any,
+    batch: TokenBatch,
+    change: Change,
+    x: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return the states of a text's tokens, [L, D].
+    """Return the hidden states with what ``change`` makes of every sub-layer, [B, L, D].
 
     Args:
-        weights: by name in the body.
-        embedded: the embeddings of the tokens, [L, D].
-        layers: how many there are.
-        heads: H.
-        farthest: the distance from which all are alike.
-        change: what stands in place of F(x) in x + F(x), of a layer and a sub-layer.
+        weights: by name.
+        config: the configuration.
+        batch: the texts.
+        change: see `Change`.
+        x: embeddings in place of the tokens', [B, L, D].
     """
-    x, bias = embedded, torch.zeros(())
-    for layer in range(layers):
-        own = {n.removeprefix(f"encoder.block.{layer}."): w for n, w in weights.items()}
-        if BIAS in own:  # else that of the layer below
-            bias = relative_bias(own[BIAS], len(x), farthest)
-        read = rms_norm(x, own["layer.0.layer_norm.weight"])
-        query, key, value = (
-            torch.stack((read @ own[f"layer.0.SelfAttention.{m}.weight"].T).chunk(heads, dim=-1))
-            for m in "qkv"
+    layers = range(config.num_layers)
+    names = [f"encoder.block.{i}.layer.{part}.layer_norm" for i in layers for part in (0, 1)]
+
+    def norm(name: str) -> Map:
+        return lambda x: rms_norm(weights, name, x, config.layer_norm_epsilon)
+
+    norms = [norm(name) for name in [*names, "encoder.final_layer_norm"]]
+    x = weights[TABLE][batch.input_ids] if x is None else x
+    bias = torch.zeros(())
+    for index in layers:
+        name = f"encoder.block.{index}.layer"
+        table = weights.get(f"{name}.0.SelfAttention.relative_attention_bias.weight")
+        if table is not None:  # else that of the layer below
+            bias = relative_bias(table, x.shape[1], config.relative_attention_max_distance)
+        read = norms[2 * index](x)
+        q, k, v = (
+            heads(part, config.num_heads)
+            for part in queries_keys_values(weights, config, index, read)
         )
-        shares = (query @ key.transpose(1, 2) + bias).softmax(-1)  # scores are not scaled
-        context = torch.cat([*(shares @ value)], dim=-1)
-        x = x + change(layer, "attention", context @ own["layer.0.SelfAttention.o.weight"].T)
-        read = rms_norm(x, own["layer.1.layer_norm.weight"])
-        x = x + change(layer, "feedforward", feedforward(own, read))
-    return rms_norm(x, weights["encoder.final_layer_norm.weight"])
+        mixed = joined(attention(q, k, v, batch.attention_mask, bias, scale=1.0))
+        f = linear(weights, f"{name}.0.SelfAttention.o", mixed)
+        x = x + change(index, "attention", f, x, read, norms[2 * index + 1])
+        read = norms[2 * index + 1](x)
+        f = fed(weights, f"{name}.1.DenseReluDense", read)
+        x = x + change(index, "feedforward", f, x, read, norms[2 * index + 2])
+    return norms[-1](x)
 
 
-def rms_norm(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """Return rows whose mean square is 1, scaled."""
-    return x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * scale
+def queries_keys_values(
+    weights: Weights, config: Any, index: int, read: torch.Tensor
+) -> list[torch.Tensor]:
+    """Return what a layer makes of what its attention reads, [B, L, H d] each."""
+    del config
+    name = f"encoder.block.{index}.layer.0.SelfAttention"
+    return [linear(weights, f"{name}.{which}", read) for which in "qkv"]
 
 
-def feedforward(own: Weights, read: torch.Tensor) -> torch.Tensor:
-    """Return what the feed-forward network makes of [L, D]: with ReLU, or gated."""
-    name = "layer.1.DenseReluDense"
-    if f"{name}.wi.weight" in own:
-        inner = (read @ own[f"{name}.wi.weight"].T).clamp(min=0)
-    else:
-        inner = gelu(read @ own[f"{name}.wi_0.weight"].T) * (read @ own[f"{name}.wi_1.weight"].T)
-    return inner @ own[f"{name}.wo.weight"].T
-
-
-def gelu(x: torch.Tensor) -> torch.Tensor:
-    """Return GELU as the authors of T5 approximate it (Hendrycks and Gimpel 2016, section 2)."""
-    return x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+def fed(weights: Weights, name: str, read: torch.Tensor) -> torch.Tensor:
+    """Return what the feed-forward network makes of [B, L, D]: with ReLU, or gated."""
+    if f"{name}.wi.weight" in weights:
+        return linear(weights, f"{name}.wo", linear(weights, f"{name}.wi", read).clamp(min=0))
+    return gated(weights, (f"{name}.wi_0", f"{name}.wi_1", f"{name}.wo"), read, gelu_tanh)
 
 
 def relative_bias(table: torch.Tensor, length: int, farthest: int) -> torch.Tensor:
