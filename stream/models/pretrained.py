@@ -4,6 +4,7 @@ import hashlib
 import logging
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,18 @@ def check_backbone(backbone: BackboneConfig) -> None:
         f"backbone.max_length={backbone.max_length}: {backbone.name!r} has positions for {most} "
         f"tokens; choose backbone.max_length={most} or less",
     )
+
+
+def with_idle_pooling(backbone: BackboneConfig) -> BackboneConfig:
+    """Return the settings for a run that pools no texts, with a pooling that the family has.
+
+    The default, ``cls``, is none of a decoder's, and no other can be asked for where none acts.
+    """
+    with _loading(backbone):
+        _, family = read_config(backbone, locate(backbone))
+    if backbone.pooling in family.pooling:
+        return backbone
+    return replace(backbone, pooling=family.pooling[0])
 
 
 def check_vocabulary(backbone: BackboneConfig, texts: TextEncoder) -> None:

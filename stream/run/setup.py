@@ -19,7 +19,7 @@ from stream.formatting import count
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
-from stream.models.pretrained import check_backbone, check_vocabulary
+from stream.models.pretrained import check_backbone, check_vocabulary, with_idle_pooling
 from stream.record.run_record import LedgerRecord
 from stream.routing import ROUTERS
 from stream.routing.features import PretrainedFeatures
@@ -48,26 +48,26 @@ def build_run(
         UserError: something asked for is not there or makes no sense.
     """
     device = pick_device(config.device)
-    check_backbone(config.backbone)
+    backbone = config.backbone
+    if not (config.learner.tags.uses_encoder or _reads_features(config)):
+        backbone = with_idle_pooling(backbone)
+    check_backbone(backbone)
     for spec in config.task.values():
         check_metrics(spec)
     cache = cache_folder(config.cache)
     notify("loading transformers and the tokenizer", "")
     text_encoder = TextEncoder(
-        tokenizer_location(config.backbone),
-        config.backbone.max_length,
-        cache,
-        revision=config.backbone.revision,
+        tokenizer_location(backbone), backbone.max_length, cache, revision=backbone.revision
     )
-    check_vocabulary(config.backbone, text_encoder)
+    check_vocabulary(backbone, text_encoder)
     given = None if tasks is None else (tasks, ())
     with folder_errors(cache, CACHE):
         tasks, leaks = given or build_tasks(config, text_encoder, notify)
     if config.scenario == "shared_head":
         tasks = with_shared_head(tasks, config.stream.shared_labels)
-    notify(f"loading the encoder {config.backbone.name}", "")
+    notify(f"loading the encoder {backbone.name}", "")
     encoder = load_encoder(
-        config.backbone,
+        backbone,
         vocabulary_size=text_encoder.vocabulary_size,
         leading=text_encoder.leading,
     )
@@ -75,7 +75,7 @@ def build_run(
         base_parameters=encoder.num_parameters(),
         encoder_layer_parameters=encoder.num_layer_parameters(),
     )
-    precision = pick_precision(config.backbone.precision, device)
+    precision = pick_precision(backbone.precision, device)
     mask = config.shared_head.mask
     encoder.to(device)
     if config.training.gradient_checkpointing:
@@ -94,12 +94,17 @@ def build_run(
     return Run(config, tasks, learner, device, text_encoder, record, checkpoints, routing)
 
 
+def _reads_features(config: RunConfig) -> bool:
+    """Whether a router reads the pretrained encoder."""
+    return config.scenario == "inferred" and config.router.reads_features
+
+
 def _features(config: RunConfig, encoder: Encoder, precision: str) -> PretrainedFeatures | None:
     """Return what a router reads of the pretrained encoder; None where none does.
 
     It is copied before the learner inserts anything.
     """
-    if config.scenario != "inferred" or not config.router.reads_features:
+    if not _reads_features(config):
         return None
     return PretrainedFeatures(encoder, features=config.router.features, precision=precision)
 

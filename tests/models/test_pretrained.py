@@ -21,13 +21,14 @@ from stream.config.run import RunConfig
 from stream.data.batches import collate
 from stream.errors import UserError
 from stream.models.encoder import Encoder, load_encoder
-from stream.models.pretrained import check_backbone, check_vocabulary
+from stream.models.pretrained import check_backbone, check_vocabulary, with_idle_pooling
 from stream.report.progress import Display
 from stream.report.tracking import NoTracking
 from stream.run.runner import run_stream
 from stream.run.setup import build_run
 from stream.run.verify import verify
 from tests.conftest import TINY, VOCABULARY, made_task
+from tests.models.tiny_families import FAMILIES
 
 SHAPE = {**{k: v for k, v in TINY.items() if k != "model_type"}, "num_hidden_layers": 4}
 WEIGHTS = "model.safetensors"
@@ -332,6 +333,15 @@ def test_a_first_token_is_pooled_where_there_is_one(leading: int, pooling: str, 
         check_vocabulary(config, texts)
         encoder = load_encoder(config, vocabulary_size=VOCABULARY, leading=leading)
         assert encoder.family.leading == leading
+
+
+def test_a_run_that_pools_nothing_needs_no_pooling() -> None:
+    decoder = BackboneConfig("mine", "random", shape=FAMILIES["gpt2"], max_length=8)
+    with pytest.raises(UserError, match=r"pooling=cls: .*GPT2Model"):
+        check_backbone(decoder)
+    check_backbone(with_idle_pooling(decoder))
+    bert = BackboneConfig("mine", "random", shape=TINY)
+    assert with_idle_pooling(bert) is bert
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "pooler"])
