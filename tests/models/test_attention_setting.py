@@ -13,7 +13,7 @@ from stream.models.encoder import load_encoder
 from stream.models.pretrained import check_backbone
 from tests.conftest import TINY, VOCABULARY, made_task
 
-TINY_BERT = BackboneConfig("tiny", "random", shape=TINY)
+TINY_BERT = BackboneConfig("tiny", "random", shape=TINY, max_length=16)
 
 
 def states(attention: str) -> tuple[str, torch.Tensor]:

@@ -1,0 +1,1 @@
+"""Encoder families: which learner works on which, and how fast they learn; docs/encoders.md."""
