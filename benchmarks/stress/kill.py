@@ -4,7 +4,8 @@ Run: python -m benchmarks.stress.kill --kills 200 --learners all --seed 0. For e
 runs get a random signal (SIGKILL, or one of those that ask to save and stop) at random calls of the
 functions in `MOMENTS` or at random times, and are resumed. Each must end with the unbroken run's
 results.json (times aside), weights and files; that run has an interpreter of its own, so that
-nothing rests on the order of a set. Exit code 1 otherwise.
+nothing rests on the order of a set. Exit code 1 otherwise. Several processes can share the work,
+each with a ``--part`` of the learners.
 """
 
 import argparse
@@ -292,10 +293,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=20, help="of each learner's runs")
     parser.add_argument("--learners", default="all", help=f"all, or of {', '.join(CASES)}")
     parser.add_argument("--signals", nargs="+", choices=SIGNALS, default=[*SIGNALS])
+    parser.add_argument("--part", default="1/1", help="of the learners, such as 1/2: by turns")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     signals = [SIGNALS[name] for name in given.signals]
     names = list(CASES) if given.learners == "all" else given.learners.split(",")
+    part, parts = map(int, given.part.split("/"))
+    names = names[part - 1 :: parts]
     print(f"{'learner':<14}{'kills':>6}{'runs':>6}{'resumed':>9}{'anew':>6}")
     failed = False
     for name in names:

@@ -61,7 +61,11 @@ class Adapter(Learner):
         return name in self._layernorms or super().trains(name)
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
-        """Put an adapter at the end of every sub-layer that gets one."""
+        """Put an adapter at the end of every sub-layer that gets one.
+
+        A layer that is used several times (ALBERT) gets one for every use; its LayerNorms are the
+        same in all of them.
+        """
         self._layernorms = encoder.layernorm_names()
         architecture = Architecture(
             encoder.width, self.size, self.activation, self.depth, self.norm, self.init_std
@@ -73,13 +77,14 @@ class Adapter(Learner):
     def without_layers(self, first: int, last: int) -> Iterator[None]:
         """Leave out the adapters of layers ``first`` to ``last`` (from 0) inside the block.
 
+        A layer that is used several times counts for every use.
         The paper's ablation (section 3.6, figure 6): LayerNorms and head stay the trained ones.
         ``last = first - 1`` leaves out none.
 
         Raises:
             UserError: layers that the encoder does not have.
         """
-        count = len(self.model.encoder.layers())
+        count = self.model.encoder.num_layers
         require(
             0 <= first <= last + 1 <= count,
             f"cannot leave out layers {first} to {last}: the encoder has layers 0 to {count - 1}",

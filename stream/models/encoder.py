@@ -11,13 +11,16 @@ from torch import nn
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
 from stream.errors import choose, require
+from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
+from stream.models.masks import Masks, places
 from stream.models.onednn import convolve_linears
 from stream.models.places import POSITIONS, AttentionMaps, LinearMap, SubLayer, Uses
 from stream.models.pretrained import load_body
 from stream.models.recomputing import recompute_layers
+from stream.models.rotary import check_rotary
 
 
 class Encoder(nn.Module):
@@ -27,7 +30,8 @@ class Encoder(nn.Module):
         """Take transformers' model; its family is looked up unless it is given.
 
         Raises:
-            UserError: a pooling that the encoder has not, or an unknown family.
+            UserError: a pooling that the encoder has not, an unknown family, or layers that are not
+                used equally often.
         """
         super().__init__()
         self.body = body
@@ -38,8 +42,11 @@ class Encoder(nn.Module):
         self.width = int(config.hidden_size)
         self.most_tokens = most_tokens(config, self.family)
         self._first_position = first_position(config, self.family)
-        # transformers makes that mask from a number on the CPU, which no CUDA graph can hold.
-        self._adds_mask = getattr(config, "_attn_implementation", None) == "eager"
+        self._masks = Masks(config, self.family)
+        if self.family.positions.kind == "rotary":
+            check_rotary(config)
+        if self.family.positions.distances is not None:
+            hold_distances(body.get_submodule(self.family.positions.distances))
         self._has_token_types = getattr(config, "type_vocab_size", 0) > 1
         self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
@@ -53,7 +60,13 @@ class Encoder(nn.Module):
 
     def _check_pooling(self) -> None:
         """Raise UserError unless texts can be pooled as is asked; let an idle pooler do nothing."""
-        choose(f"backbone.pooling of {type(self.body).__name__}", self.pooling, self.family.pooling)
+        name = type(self.body).__name__
+        require(
+            not self.family.causal or self.pooling not in ("cls", "pooler"),
+            f"backbone.pooling={self.pooling}: the first token of a decoder ({name}) reads no "
+            f"other, so it cannot stand for a text; choose from {', '.join(self.family.pooling)}",
+        )
+        choose(f"backbone.pooling of {name}", self.pooling, self.family.pooling)
         pooler: Any = getattr(self.body, "pooler", None)
         if pooler is not None and self.pooling != "pooler":
             pooler.forward = lambda hidden: hidden  # its parameters are counted, its work not done
@@ -64,11 +77,19 @@ class Encoder(nn.Module):
         )
 
     def _count_uses(self) -> Uses | None:
-        """Count the uses of layers that are used several times; None where each is used once."""
-        config: Any = self.body.config
+        """Count the uses of layers that are used several times; None where each is used once.
+
+        Raises:
+            UserError: layers that are not used equally often.
+        """
         layers = self.layers()
-        if len(layers) == config.num_hidden_layers:
+        if len(layers) == self.num_layers:
             return None
+        require(
+            self.num_layers % len(layers) == 0,
+            f"{type(self.body).__name__}: num_hidden_layers={self.num_layers} is not a multiple of "
+            f"the {len(layers)} layers that are used in turn",
+        )
         uses = Uses()
         self.body.register_forward_pre_hook(uses.begin_pass)
         for layer in layers:
@@ -82,27 +103,23 @@ class Encoder(nn.Module):
     def states(self, batch: TokenBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
-        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask, **types}
-        if self.family.positions.kind != "relative":  # transformers would count padding, or ids
-            inputs["position_ids"] = self._positions(batch.attention_mask)
+        inputs = {"input_ids": batch.input_ids, **types}
         if self.prompt is None:
             return self._computed(inputs, batch.attention_mask)
-        return self._computed(self._prompted(inputs), batch.attention_mask)
+        return self._computed(self._prompted(inputs, batch.attention_mask), batch.attention_mask)
 
     def _computed(
         self, inputs: dict[str, torch.Tensor], mask: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what `states` does, of inputs that may have vectors behind the first token.
+        """Return what `states` does, of inputs that may have vectors behind the first tokens.
 
         Args:
-            inputs: of transformers' encoder.
+            inputs: of transformers' encoder, but for what follows from the mask.
             mask: of the tokens alone, [B, L].
         """
-        more = inputs["attention_mask"].shape[1] - mask.shape[1]
         behind = self.family.leading
-        if self._adds_mask:
-            inputs = {**inputs, "attention_mask": self._added(inputs["attention_mask"])}
-        output = self.body(**inputs)
+        more = inputs["inputs_embeds"].shape[1] - mask.shape[1] if "inputs_embeds" in inputs else 0
+        output = self.body(**inputs, **self._placed(mask, more))
         hidden = output.last_hidden_state
         if more:
             hidden = torch.cat([hidden[:, :behind], hidden[:, behind + more :]], dim=1)
@@ -138,9 +155,12 @@ class Encoder(nn.Module):
     def insert_prompt(self, prompt: nn.Module, *, queried: bool = False) -> None:
         """Insert vectors behind the first token's embedding of every text.
 
-        All tokens keep their positions, and the heads see them alone; the prompt stands at the
-        first position, whose embedding is a constant that a trained prompt takes up. So a prompt
-        may be longer than the encoder has positions, beside texts of any length.
+        Where a text begins with no special token (`Family.leading`), they stand in front of it. The
+        heads see the tokens alone. Where positions are absolute, all tokens keep theirs, and the
+        prompt stands at the first one, whose embedding is a constant that a trained prompt takes
+        up: so a prompt may be longer than the encoder has positions, beside texts of any length.
+        Where distances count (``rotary``), the prompt has positions of its own, so that a text may
+        reach beyond those that the encoder was pretrained with.
 
         Args:
             prompt: a module that maps token embeddings [B, L, E] to P vectors a text, [B, P, E].
@@ -151,45 +171,67 @@ class Encoder(nn.Module):
         self.prompt, self._queried = prompt, queried
 
     @torch.no_grad()
-    def _query(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    def _query(self, inputs: dict[str, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
         """Return the vectors of texts without a prompt and without dropout, [B, D]."""
         learning = self.body.training
         self.body.eval()
-        texts, _ = self._computed(inputs, inputs["attention_mask"])
+        texts, _ = self._computed(inputs, mask)
         self.body.train(learning)
         return texts
 
-    def _prompted(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Return the inputs with the prompt's vectors in place of the token ids."""
+    def _prompted(
+        self, inputs: dict[str, torch.Tensor], mask: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        """Return the inputs with embeddings, the prompt's among them, in place of token ids."""
         assert self.prompt is not None
         body: Any = self.body
         embedded = body.get_input_embeddings()(inputs["input_ids"])
-        query = [self._query(inputs)] if self._queried else []
+        query = [self._query(inputs, mask)] if self._queried else []
         vectors = self.prompt(embedded, *query)
-        mask, start = inputs["attention_mask"], self._first_position
-        positions = (mask.cumsum(1) - 1).clamp(min=0) + start
-
-        def widened(values: torch.Tensor, between: torch.Tensor) -> torch.Tensor:
-            return torch.cat([values[:, :1], between, values[:, 1:]], dim=1)
-
-        same = mask[:, :1].expand(-1, vectors.shape[1])
-        found = {
-            "inputs_embeds": widened(embedded, vectors),
-            "attention_mask": widened(mask, same),
-            "position_ids": widened(positions, torch.full_like(same, start)),
-        }
+        found = {"inputs_embeds": self._widened(embedded, vectors)}
         if "token_type_ids" in inputs:
-            found["token_type_ids"] = widened(inputs["token_type_ids"], torch.zeros_like(same))
+            types = inputs["token_type_ids"]
+            found["token_type_ids"] = self._widened(types, types.new_zeros(vectors.shape[:2]))
         return found
 
-    def _positions(self, mask: torch.Tensor) -> torch.Tensor:
-        """Return the positions of tokens, which padding does not count among, [B, L]."""
-        return (mask.cumsum(1) * mask + (self._first_position - 1)).clamp(min=0)
+    def _widened(self, values: torch.Tensor, between: torch.Tensor) -> torch.Tensor:
+        """Return values [B, L, ...] with others [B, P, ...] behind the columns of first tokens."""
+        behind = self.family.leading
+        return torch.cat([values[:, :behind], between, values[:, behind:]], dim=1)
 
-    def _added(self, mask: torch.Tensor) -> torch.Tensor:
-        """Return what a mask [B, L] adds to the attention scores, [B, 1, 1, L]."""
+    def _placed(self, mask: torch.Tensor, more: int) -> dict[str, Any]:
+        """Return what transformers' encoder needs to know of masks and positions.
+
+        Args:
+            mask: of the tokens alone, [B, L].
+            more: vectors behind the first tokens, P.
+        """
+        family, first = self.family, self._first_position
+        order = places(mask, more, family.leading)
+        whole = mask
+        if more:  # a row that only fills up a batch may have no token
+            whole = self._widened(mask, mask.amax(1, keepdim=True).expand(-1, more))
         dtype = next(self.body.parameters()).dtype
-        return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
+        found: dict[str, Any] = {"attention_mask": self._masks.of(whole, order, dtype)}
+        if family.causal:
+            found["use_cache"] = False
+        if family.positions.kind == "rotary":
+            found["position_ids"] = order.clamp(min=0) + first
+        elif family.positions.kind == "absolute":  # transformers would count padding, or ids
+            found["position_ids"] = self._positions(mask, more)
+        return found
+
+    def _positions(self, mask: torch.Tensor, more: int) -> torch.Tensor:
+        """Return absolute positions, which padding does not count among, [B, L + more].
+
+        Where padding stands changes no state of a token, but in which order gradients are summed:
+        beside a prompt it stands at the last token's position, as in the runs of earlier versions.
+        """
+        first = self._first_position
+        if not more:
+            return (mask.cumsum(1) * mask + (first - 1)).clamp(min=0)
+        vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
+        return self._widened((mask.cumsum(1) - 1).clamp(min=0) + first, vectors)
 
     def reads(self, name: str) -> bool:
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""
@@ -221,7 +263,10 @@ class Encoder(nn.Module):
         return [layers[use * len(layers) // self.num_layers] for use in range(self.num_layers)]
 
     def sublayers(self) -> list[SubLayer]:
-        """Return both adapter places of every layer, attention before feed-forward."""
+        """Return both adapter places of every layer, attention before feed-forward.
+
+        A layer that is used several times has places for every use.
+        """
         layers, family = self._used_layers(), self.family
         paths = {"attention": family.attention, "feedforward": family.feedforward}
         places = [(use, position) for use in range(len(layers)) for position in POSITIONS]
@@ -262,7 +307,9 @@ class Encoder(nn.Module):
         if isinstance(path, str):
             return LinearMap(layer.get_submodule(path))
         config: Any = self.body.config
-        return LinearMap(layer.get_submodule(path.map), path, int(config.num_attention_heads))
+        bias = None if path.bias is None else layer.get_parameter(path.bias)
+        heads = int(config.num_attention_heads)
+        return LinearMap(layer.get_submodule(path.map), path, heads, bias)
 
     def checkpoint_layers(self) -> None:
         """Let layers keep their inputs alone while a step goes forward (`recomputing`)."""

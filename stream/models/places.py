@@ -135,11 +135,13 @@ class LinearMap:
         module: computes it; what a hook of it sees may have more outputs.
         fused: which part of the module's outputs it is; None if all.
         heads: attention heads of the module, for parts that follow one another in every head.
+        added: the map's bias, if it is added behind the module.
     """
 
     module: nn.Module
     fused: FusedMap | None = None
     heads: int = 1
+    added: torch.Tensor | None = None
 
     @property
     def in_features(self) -> int:
@@ -161,18 +163,22 @@ class LinearMap:
     @property
     def bias(self) -> torch.Tensor | None:
         """The bias, [D_out]; a view."""
+        if self.added is not None:
+            return self.added
         inner: Any = self.module
         return None if inner.bias is None else self._part(inner.bias)
 
     def of(self, output: torch.Tensor) -> torch.Tensor:
         """Return this map's outputs [..., D_out] among those of the module."""
-        return self._part(output)
+        own = self._part(output)
+        return own if self.added is None else own + self.added
 
     def placed(self, output: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
         """Return the module's output with ``own`` [..., D_out] in place of this map's."""
         if self.fused is None:
             return own
         fused = self.fused
+        own = own if self.added is None else own - self.added
         parts = list(self._split(output).unbind(self._axis))
         parts[fused.part] = own.unflatten(-1, (self.heads, -1)) if fused.by_head else own
         return torch.stack(parts, self._axis).flatten(-3 if fused.by_head else -2)

@@ -34,7 +34,7 @@ def check_backbone(backbone: BackboneConfig) -> None:
     with _loading(backbone):
         config, family = read_config(backbone, locate(backbone))
         body, most = _body_class(config, family), most_tokens(config, family)
-    ways = ("auto", "sdpa", "eager") if body._supports_sdpa else ("auto", "eager")
+    ways = ["auto", *(a for a in family.attentions if a != "sdpa" or body._supports_sdpa)]
     choose(f"backbone.attention of {body.__name__}", backbone.attention, ways)
     require(
         most is None or backbone.max_length <= most,
@@ -79,12 +79,12 @@ def load_body(
             return _pretrained_body(backbone, location, family), family
         torch.manual_seed(seed)
         kind = _model_class(family)
-        built = kind.from_config if family.model is None else kind._from_config
-        return built(config, **_attention(backbone)), family
+        build = getattr(kind, "from_config", None) or kind._from_config
+        return build(config, **_attention(backbone, family)), family
 
 
 def _model_class(family: Family) -> Any:
-    """Return the class of transformers that loads encoders of a family."""
+    """Return the class of transformers that loads encoders of a family, or finds theirs."""
     import transformers
 
     return transformers.AutoModel if family.model is None else getattr(transformers, family.model)
@@ -93,12 +93,15 @@ def _model_class(family: Family) -> Any:
 def _body_class(config: Any, family: Family) -> Any:
     """Return the class of transformers of an encoder with this configuration."""
     kind = _model_class(family)
-    return kind._model_mapping[type(config)] if family.model is None else kind
+    known = getattr(kind, "_model_mapping", None)
+    return kind if known is None else known[type(config)]
 
 
-def _attention(backbone: BackboneConfig) -> dict[str, str]:
-    """Return what transformers is told about attention."""
+def _attention(backbone: BackboneConfig, family: Family) -> dict[str, str]:
+    """Return what transformers is told about attention; it chooses itself where it may."""
     chosen = backbone.attention
+    if chosen == "auto" and len(family.attentions) == 1:
+        chosen = family.attentions[0]
     return {} if chosen == "auto" else {"attn_implementation": chosen}
 
 
@@ -120,7 +123,7 @@ def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) ->
         trust_remote_code=False,
         ignore_mismatched_sizes=True,  # the report has them, and what it has is refused
         output_loading_info=True,
-        **_attention(backbone),
+        **_attention(backbone, family),
     )
     if backbone.pooling != "pooler":
         _leave_out_lacking_pooler(body, report["missing_keys"])

@@ -30,7 +30,8 @@ class LayerRangeScores:
 
     Attributes:
         full: with all adapters.
-        without: float64 [L, L]; cell (first, last) is without layers first to last, else NaN.
+        without: float64 [L, L]; cell (first, last) is without layers first to last, else NaN. L
+            counts every use of a layer that is used several times.
         majority: of always predicting the most frequent training class (or the mean score).
     """
 
@@ -57,7 +58,7 @@ def layer_range_scores(run: Run, task: Task, split: str) -> LayerRangeScores:
         isinstance(learner, Removable), f"learner {learner.name!r} has no adapters to take away"
     )
     assert isinstance(learner, Removable)
-    layers = len(learner.model.encoder.layers())
+    layers = learner.model.encoder.num_layers
     without = np.full((layers, layers), np.nan)
     for first in range(layers):
         for last in range(first, layers):

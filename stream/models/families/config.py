@@ -58,6 +58,7 @@ def read_config(
     _check_fixed(given, family, where)
     kind: Any = CONFIG_MAPPING[given["model_type"]]
     settings = ["model_type", *sorted(vars(kind)["__annotations__"]), *kind.attribute_map]
+    settings += family.settings
     for name in given if is_random else ():  # a file may say much that no one asked for
         choose(f"setting of {given['model_type']} in {where}", name, settings)
     config = kind.from_dict(given)
@@ -81,7 +82,8 @@ def _check_values(config: Any, family: Family, where: str) -> None:
 
     for name in SIZES:
         size = getattr(config, name, 1)
-        require(size >= 1, f"{where}: {name}={size} must be at least 1")
+        least = 0 if name in family.optional else 1
+        require(size >= least, f"{where}: {name}={size} must be at least {least}")
     width, heads = config.hidden_size, config.num_attention_heads
     require(
         width % heads == 0 or hasattr(config, "head_dim") or hasattr(config, "d_kv"),

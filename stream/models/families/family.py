@@ -23,12 +23,14 @@ class FusedMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         part: which part, from 0.
         of: how many parts of equal size its outputs have.
         by_head: the parts follow one another inside of every head, not as a whole.
+        bias: path of a parameter that is added to this part behind the map, if there is one.
     """
 
     map: str
     part: int
     of: int = 3
     by_head: bool = False
+    bias: str | None = None
 
 
 class SubLayerPaths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,10 +57,13 @@ class Positions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             turned) or ``relative`` (the family counts distances itself; no positions are given).
         first: the position of a text's first token: a number, or ``after_padding``, the one behind
             ``pad_token_id`` in the configuration, as in fairseq.
+        distances: path of a module that finds distances with a number from the CPU, which no CUDA
+            graph can hold; it is given them (`stream.models.distances` says what it must have).
     """
 
     kind: Literal["absolute", "rotary", "relative"] = "absolute"
     first: int | Literal["after_padding"] = 0
+    distances: str | None = None
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,14 +82,26 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         output: the map behind attention.
         inner: the map that reads the inner activations of the feed-forward network.
         positions: how tokens know their places.
+        mask: what eager attention can be given: also what is ``added`` to its scores, or no more
+            than which are ``tokens``.
+        attentions: the ways of transformers to compute attention that compute all of it: ``sdpa``
+            leaves out what some families do to scores.
         causal: a token reads those before it alone.
+        windows: of each type of layer (``layer_types`` in the configuration), which setting says
+            how far away a token may be that another reads (in a causal encoder: how many tokens
+            are read, itself among them); null for a type that reads all. ``*`` stands for all
+            layers of a configuration without types. Empty where all layers read all.
         leading: special tokens at the start of a text, behind which soft prompts stand: 0 or 1.
         pooling: what may stand for a text, of `POOLINGS`: its first token (``cls``), that token
             behind the ``pooler``, the ``mean`` over tokens or its ``last`` token.
         final_norm: path in the body of the norm behind the last layer, where norms come before.
-        model: the class of transformers that is the encoder alone, if `AutoModel` gives another.
+        model: the class of transformers that is the encoder alone or finds it, if `AutoModel`
+            gives another.
         heads: how names of weights begin that checkpoints may have and a text encoder does not
             need.
+        settings: what an encoder's configuration may say besides the settings that transformers
+            declares for it.
+        optional: sizes in the configuration that may be 0: there is no such table then.
         fixed: values of the configuration with which it computes as described; with others it is
             refused. A setting that is absent is as it should be.
     """
@@ -100,12 +117,17 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     output: str
     inner: str
     positions: Positions = Positions()
+    mask: Literal["added", "tokens"] = "added"
+    attentions: tuple[Literal["sdpa", "eager"], ...] = ("sdpa", "eager")
     causal: bool = False
+    windows: Mapping[str, str | None] = {}
     leading: int = 1
     pooling: tuple[Literal["cls", "pooler", "mean", "last"], ...] = ("cls", "pooler", "mean")
     final_norm: str | None = None
     model: str | None = None
     heads: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = {}
 
 

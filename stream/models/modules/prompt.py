@@ -45,10 +45,14 @@ class SoftPrompt(Fresh):
 
 
 def drawn_tokens(encoder: Encoder, count: int, generator: torch.Generator) -> torch.Tensor:
-    """Return the embeddings of ``count`` different tokens of the vocabulary, [count, E]."""
+    """Return the embeddings of ``count`` different tokens of the vocabulary, [count, E].
+
+    They are what the encoder makes of the tokens: some scale the rows of the table.
+    """
     body: Any = encoder.body
-    table = body.get_input_embeddings().weight.detach().cpu()
-    return table[torch.randperm(len(table), generator=generator)[:count]]
+    embed = body.get_input_embeddings()
+    drawn = torch.randperm(len(embed.weight), generator=generator)[:count]
+    return embed(drawn.to(embed.weight.device)).detach().cpu()
 
 
 class PromptByTask(nn.Module):

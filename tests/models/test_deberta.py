@@ -1,0 +1,79 @@
+"""DeBERTa and its versions 2 and 3 against forward passes written by hand.
+
+transformers takes the square root of its scale in float32; here 3 d or 2 d are square numbers, so
+that it is exact.
+"""
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.models.reference import check
+from tests.models.reference import deberta as by_hand
+
+SHAPE = {
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 24,
+    "max_position_embeddings": 24,
+    "relative_attention": True,
+    "position_biased_input": False,
+    "pos_att_type": "c2p|p2c",
+    "type_vocab_size": 0,
+}
+OTHER = {  # what else there is: few distances, embeddings of positions, types, another width
+    "position_biased_input": True,
+    "type_vocab_size": 2,
+    "max_relative_positions": 6,
+    "embedding_size": 8,
+}
+ONE_TERM = {"hidden_size": 16, "num_attention_heads": 2}
+V1 = {**SHAPE, "model_type": "deberta"}
+V2 = {**SHAPE, "model_type": "deberta-v2"}
+V3 = {**V2, "position_buckets": 6, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
+FAMILIES: dict[str, tuple[dict[str, Any], check.Reference, Any]] = {
+    "v1": (V1, by_hand.v1, by_hand.v1_maps),
+    "v1-other": ({**V1, **OTHER}, by_hand.v1, by_hand.v1_maps),
+    "v1-c2p": ({**V1, **ONE_TERM, "pos_att_type": "c2p"}, by_hand.v1, by_hand.v1_maps),
+    "v2-other": ({**V2, **OTHER}, by_hand.v2, by_hand.v2_maps),
+    "v2-p2c": ({**V2, **ONE_TERM, "pos_att_type": "p2c"}, by_hand.v2, by_hand.v2_maps),
+    "v2-xlarge": (
+        {**V3, "conv_kernel_size": 3, "conv_act": "gelu", "norm_rel_ebd": "none"},
+        by_hand.v2,
+        by_hand.v2_maps,
+    ),
+    "v3": (V3, by_hand.v2, by_hand.v2_maps),
+}
+each = pytest.mark.parametrize(("shape", "reference", "maps"), FAMILIES.values(), ids=FAMILIES)
+
+
+@pytest.fixture(autouse=True)
+def _in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the norm of version 1 compute in float64, which it does in float32 whatever it reads."""
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
+
+
+@each
+def test_states_and_maps_are_those_of_the_definition(
+    shape: Any, reference: check.Reference, maps: Any
+) -> None:
+    check.check_states(shape, reference)
+    check.check_maps(shape, maps)
+
+
+@each
+def test_adapters_are_before_the_residual(
+    shape: Any, reference: check.Reference, maps: Any
+) -> None:
+    del maps
+    check.check_adapters(shape, reference)
+    check.check_identity(shape)
+
+
+@each
+def test_padding_and_masks(shape: Any, reference: check.Reference, maps: Any) -> None:
+    del reference, maps
+    check.check_padding(shape)
+    check.check_masks(shape)
