@@ -19,7 +19,7 @@ from stream.run.layer_ablation import layer_range_scores
 from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, VOCABULARY, made_task
 from tests.models.reference import check
-from tests.models.reference.albert import albert, changed_albert
+from tests.models.reference.albert import albert, albert_maps, changed_albert
 from tests.models.reference.forms import FORMS, adapted, check_form
 from tests.models.reference.functions import gelu, linear
 from tests.models.tiny_families import FAMILIES, family_encoder
@@ -40,6 +40,14 @@ def test_states_are_those_of_the_definition(shape: Any) -> None:
 @each
 def test_adapters_are_before_the_residual_of_their_use(shape: Any) -> None:
     check.check_adapters(shape, albert)
+
+
+def test_maps_are_per_layer() -> None:
+    """One set of maps a layer, whatever its uses: LoRA has one pair for them all."""
+    check.check_maps(SHAPES["one layer"], albert_maps)
+    for shape, layers in ((SHAPES["one layer"], 1), (SHAPES["two layers"], 2)):
+        encoder = check.load(shape)
+        assert len(encoder.attention_maps()) == len(encoder.inner_maps()) == layers
 
 
 def test_padding_and_masks() -> None:
@@ -111,6 +119,28 @@ def test_every_pass_begins_with_the_first_use() -> None:
         one.there.on = False
         assert not torch.allclose(encoder.states(batch)[1], prompted)
         one.there.on = True
+
+
+@pytest.mark.parametrize("form", ["sequential", "pfeiffer"])
+def test_layers_that_are_computed_again_know_their_use(form: str) -> None:
+    """Backward they come from the last use to the first; of two passes, the later one first."""
+    shape = {**SHAPES["two layers"], "hidden_dropout_prob": 0.1}
+    whole, batch = check.drawn_encoder(shape), check.made_batch()
+    adapted(whole, form)
+    again = copy.deepcopy(whole)
+    again.checkpoint_layers()
+    gradients = list[dict[str, torch.Tensor]]()
+    for encoder in (whole, again, copy.deepcopy(again)):
+        encoder.train()
+        torch.manual_seed(0)  # of dropout
+        first, second = encoder.states(batch)[1], encoder.states(batch)[1]
+        (first.sin() + second.cos()).sum().backward()
+        found = {n: p.grad for n, p in encoder.named_parameters() if p.grad is not None}
+        gradients.append(found)
+    assert gradients[0].keys() == {n for n, _ in whole.named_parameters() if "pooler" not in n}
+    for name, expected in gradients[0].items():
+        check.close(gradients[1][name], expected)
+        check.close(gradients[2][name], expected)
 
 
 # One layer: a LayerNorm behind each sub-layer (2 * 32), four maps 16 -> 16 (4 * 272), a map
@@ -192,8 +222,8 @@ def test_layers_that_are_left_out_are_uses() -> None:
     ("given", "words"),
     [
         ({"inner_group_num": 2}, "inner_group_num=2 cannot be used here; it must be 1"),
-        ({"num_hidden_groups": 2}, "num_hidden_layers=3 is not a multiple of the 2 layers"),
-        ({"num_hidden_groups": 4}, "num_hidden_layers=3 is not a multiple of the 4 layers"),
+        ({"num_hidden_groups": 2}, "2 (layers that are used in turn|modules for 3 layers)"),
+        ({"num_hidden_groups": 4}, "4 (layers that are used in turn|modules for 3 layers)"),
     ],
 )
 def test_layers_that_are_not_used_in_equal_runs_are_refused(given: Any, words: str) -> None:

@@ -10,19 +10,17 @@ import torch
 from stream.data.batches import TokenBatch
 from tests.models.reference.bert import embedded
 from tests.models.reference.forms import Change, Map
-from tests.models.reference.functions import (
-    End,
-    Weights,
-    attention,
-    gelu_tanh,
-    heads,
-    joined,
-    layer_norm,
-    linear,
-    same,
-)
+from tests.models.reference.functions import End, Weights, gelu_tanh, layer_norm, linear, same
+from tests.models.reference.post_norm import Maps, Names, attended, maps
 
 LAYER = "encoder.albert_layer_groups.{}.albert_layers.0"
+MAPS = Names(*(f"attention.{name}" for name in ("query", "key", "value", "dense")))
+
+
+def albert_maps(weights: Weights, config: Any, index: int, x: torch.Tensor) -> Maps:
+    """Return the queries, keys and values of a layer."""
+    del config
+    return maps(weights, MAPS.within(LAYER.format(index)), x)
 
 
 def albert(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> torch.Tensor:
@@ -36,7 +34,7 @@ def changed_albert(
     weights: Weights, config: Any, batch: TokenBatch, change: Change
 ) -> torch.Tensor:
     """Return the hidden states with what ``change`` makes of every sub-layer, [B, L, D]."""
-    x = embedded(weights, config, batch)
+    x = embedded(weights, batch, config.layer_norm_eps)
     x = linear(weights, "encoder.embedding_hidden_mapping_in", x)
     run = config.num_hidden_layers // config.num_hidden_groups
 
@@ -45,11 +43,8 @@ def changed_albert(
 
     for use in range(config.num_hidden_layers):
         name = LAYER.format(use // run)
-        q, k, v = (
-            heads(linear(weights, f"{name}.attention.{which}", x), config.num_attention_heads)
-            for which in ("query", "key", "value")
-        )
-        mixed = joined(attention(q, k, v, batch.attention_mask))
+        found = maps(weights, MAPS.within(name), x)
+        mixed = attended(found, config.num_attention_heads, batch.attention_mask)
         f, own = (
             linear(weights, f"{name}.attention.dense", mixed),
             norm(f"{name}.attention.LayerNorm"),

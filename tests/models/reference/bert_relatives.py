@@ -9,30 +9,34 @@ from typing import Any, NamedTuple
 import torch
 
 from stream.data.batches import TokenBatch
-from tests.models.reference.bert import embedded, layer
+from tests.models.reference.bert import bert, embedded
 from tests.models.reference.forms import Change, Map
 from tests.models.reference.functions import (
     End,
     Weights,
-    attention,
     gelu,
-    heads,
-    joined,
     layer_norm,
     linear,
     places,
     same,
 )
+from tests.models.reference.post_norm import BERT, attended, maps
+
+
+def ernie(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> torch.Tensor:
+    """Return the hidden states of ERNIE, [B, L, D]: BERT's, but that every token has task 0."""
+    word, task = (f"embeddings.{table}_embeddings.weight" for table in ("word", "task_type"))
+    added = weights[task][0] if task in weights else 0.0
+    return bert({**weights, word: weights[word] + added}, config, batch, end)
 
 
 def rembert(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> torch.Tensor:
-    """Return the hidden states of RemBERT, [B, L, D], whose embeddings are narrower than D."""
-    x = embedded(weights, config, batch)
-    x = linear(weights, "encoder.embedding_hidden_mapping_in", x)
-    for index in range(config.num_hidden_layers):
-        name = f"encoder.layer.{index}"
-        x = layer(weights, name, x, config, batch.attention_mask, index, end)
-    return x
+    """Return the hidden states of RemBERT, [B, L, D]: ELECTRA's, but for the name of one map."""
+    own = "encoder.embedding_hidden_mapping_in"
+    same_map = {
+        f"embeddings_project.{part}": weights[f"{own}.{part}"] for part in ("weight", "bias")
+    }
+    return bert({**weights, **same_map}, config, batch, end)
 
 
 class Norms(NamedTuple):
@@ -53,7 +57,7 @@ NORMS = {
 def summed(kind: str, weights: Weights, config: Any, batch: TokenBatch) -> torch.Tensor:
     """Return the sum of a token's embeddings, [B, L, D]; that of RoBERTa-PreLayerNorm normed."""
     if kind == "roberta-prelayernorm":
-        return embedded(weights, config, batch, config.pad_token_id + 1)
+        return embedded(weights, batch, config.layer_norm_eps, config.pad_token_id + 1)
     first = 0 if kind == "megatron-bert" else config.pad_token_id + 1
     x = weights["embeddings.word_embeddings.weight"][batch.input_ids]
     x = x + weights["embeddings.position_embeddings.weight"][places(batch.attention_mask, first)]
@@ -76,13 +80,8 @@ def changed_before(
     for index in layers:
         name = f"encoder.layer.{index}"
         read = norms[2 * index](x)
-        q, k, v = (
-            heads(
-                linear(weights, f"{name}.attention.self.{which}", read), config.num_attention_heads
-            )
-            for which in ("query", "key", "value")
-        )
-        mixed = joined(attention(q, k, v, batch.attention_mask))
+        found = maps(weights, BERT.within(name), read)
+        mixed = attended(found, config.num_attention_heads, batch.attention_mask)
         f = linear(weights, f"{name}.attention.output.dense", mixed)
         x = x + change(index, "attention", f, x, read, norms[2 * index + 1])
         read = norms[2 * index + 1](x)

@@ -27,6 +27,14 @@ from tests.models.reference.functions import (
 )
 
 
+def rotary_maps(
+    weights: Weights, config: Any, index: int, x: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    """Return the queries, keys and values of a layer, not yet turned."""
+    del config
+    return tuple(linear(weights, f"layers.{index}.self_attn.{which}_proj", x) for which in "qkv")
+
+
 def attended(
     weights: Weights, config: Any, name: str, x: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
@@ -57,8 +65,9 @@ def norms_after(
     """Return the hidden states of Nomic BERT, GTE or Jina v3, [B, L, D]."""
     epsilon = config.layer_norm_eps
     x = weights["embeddings.word_embeddings.weight"][batch.input_ids]
-    types = weights["embeddings.token_type_embeddings.weight"]
-    x = x + types[batch.token_type_ids if len(types) > 1 else batch.token_type_ids * 0]
+    types = weights.get("embeddings.token_type_embeddings.weight")
+    if types is not None:
+        x = x + types[batch.token_type_ids if len(types) > 1 else batch.token_type_ids * 0]
     x = layer_norm(weights, "embeddings.LayerNorm", x, epsilon)
     for index in range(config.num_hidden_layers):
         name = f"layers.{index}"
