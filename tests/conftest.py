@@ -87,12 +87,24 @@ def made_task(name: str, num_labels: int | None = 2, rows: int = 24) -> Task:
 class Stream:
     """One learner on tiny tasks, without files, display and tracker."""
 
-    def __init__(self, learner: Learner, tasks: list[Task], seed: int = 0):
+    def __init__(
+        self,
+        learner: Learner,
+        tasks: list[Task],
+        seed: int = 0,
+        encoder: Callable[[], Encoder] = tiny_encoder,
+    ):
         self.learner = learner
         self.tasks = tasks
-        self.model = TaskModel(tiny_encoder(), seed)
+        self._seed, self._encoder = seed, encoder
+        self.model = TaskModel(encoder(), seed)
         self.matrix = ScoreMatrix([task.name for task in tasks])
-        learner.attach(self.model, tasks=tasks, seed=seed, pad_id=0)
+        padding = self.model.encoder.body.config.pad_token_id
+        learner.attach(self.model, tasks=tasks, seed=seed, pad_id=padding)
+
+    def fresh(self, learner: Learner, tasks: list[Task] | None = None) -> "Stream":
+        """A stream of the same tasks, or of others, on an encoder made as this one's was."""
+        return Stream(learner, tasks or self.tasks, self._seed, self._encoder)
 
     def learn(self, index: int) -> None:
         """Learn one task and fill its row."""

@@ -52,6 +52,7 @@ def contract(*learners: str) -> tuple[str, ...]:
 
 
 SEQUENTIAL = "tests/learners/test_sequential.py"
+FAMILY_MAPS = "tests/learners/test_maps_of_families.py"
 ISOLATED = "tests/learners/test_isolated.py"
 REPLAY = "tests/learners/test_replay.py"
 BUFFERS = "tests/learners/test_buffers.py"
@@ -127,8 +128,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/bitfit.py": (
         (ISOLATED, *contract("bitfit")),
         (
-            ('name.endswith(".bias")', 'name.endswith("dense.bias")'),
-            ('name.endswith(".bias")', 'name.endswith("as") or name.endswith("LayerNorm.weight")'),
+            ('name.endswith("bias")', 'name.endswith("dense.bias")'),
+            ('name.endswith("bias")', 'name.endswith(("as", "LayerNorm.weight"))'),
         ),
     ),
     "stream/learners/derpp.py": (
@@ -162,12 +163,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     ),
     "stream/learners/dora.py": (
         (CHANGES, PUBLISHED, *contract("dora")),
-        (
-            (
-                "Decomposed(module, self.rank, self.alpha)",
-                "Decomposed(module, self.rank, self.rank)",
-            ),
-        ),
+        (("Decomposed(m, self.rank, self.alpha)", "Decomposed(m, self.rank, self.rank)"),),
     ),
     "stream/learners/ewc.py": (
         (COEFFICIENTS, LOSSES, SEQUENTIAL, "tests/training/test_flops.py", *contract("ewc")),
@@ -271,13 +267,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     ),
     "stream/learners/lora.py": (
         (COMPOSITION, PUBLISHED, ISOLATED, *contract("lora")),
-        (
-            (
-                "LowRank(module, self.rank, self.alpha)",
-                "LowRank(module, self.rank, 2 * self.alpha)",
-            ),
-            ("module.register_forward_hook(change.change)", "pass"),
-        ),
+        (("LowRank(m, self.rank, self.alpha)", "LowRank(m, self.rank, 2 * self.alpha)"),),
     ),
     "stream/learners/lt_sft.py": (
         (COEFFICIENTS, ISOLATED, *contract("lt_sft")),
@@ -320,14 +310,15 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/learners/migu.py": (
-        (MIGU, *contract("migu")),
+        (FAMILY_MAPS, MIGU, *contract("migu")),
         (
             (
                 "shares >= torch.quantile(shares, self.masked)",
                 "shares <= torch.quantile(shares, self.masked)",
             ),
             ("torch.quantile(shares, self.masked)", "torch.quantile(shares, 1 - self.masked)"),
-            ("self._maps[name].parameters()", "[self._maps[name].weight]"),
+            ("module.parameters(recurse=False)", "[self._maps[name].weight]"),
+            ("parameter.ndim == 2 and not has_columns(module)", "parameter.ndim == 2"),
         ),
     ),
     "stream/learners/olora.py": (
@@ -336,7 +327,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("self.orthogonality * self.overlap()", "2 * self.orthogonality * self.overlap()"),
             ("for name in earlier:", "for name in earlier[-1:]:"),
             ("return Sources([*others, task])", "return Sources([task])"),
-            ("LowRank(module, self.rank, self.alpha)", "LowRank(module, self.rank, self.rank)"),
+            ("LowRank(changed, self.rank, self.alpha)", "LowRank(changed, self.rank, self.rank)"),
         ),
     ),
     "stream/learners/pals.py": (
@@ -367,8 +358,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (CHANGES, PROGRESSIVE, PUBLISHED, *contract("prefix_tuning")),
         (
             (
-                "for prefix in self._prefixes for part",
-                "for prefix in self._prefixes[::-1] for part",
+                "return [part for prefix in self._prefixes for part",
+                "return [part for prefix in self._prefixes[::-1] for part",
             ),
         ),
     ),
@@ -644,17 +635,15 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/modules/low_rank.py": (
-        (COMPOSITION, PUBLISHED, ISOLATED, OLORA, CHANGES, *contract("lora", "dora")),
+        (FAMILY_MAPS, COMPOSITION, PUBLISHED, ISOLATED, OLORA, CHANGES, *contract("lora", "dora")),
         (
             (".norm(dim=1)\n        stretch", ".norm(dim=0)\n        stretch"),
             ("+ stretch * self(inputs[0])", "+ self(inputs[0])"),
-            ("else output - module.bias", "else output"),
+            ("else own - changed.bias", "else own"),
             ("with torch.no_grad():\n            product", "if True:\n            product"),
             ("self._scale = alpha / rank", "self._scale = alpha"),
-            (
-                'QUERY_VALUE = ("query", "value", "q", "v")',
-                'QUERY_VALUE = ("query", "key", "q", "k")',
-            ),
+            ('("value", maps.value)', '("value", maps.key)'),
+            ("changed.module.register_forward_hook(change.change)", "pass"),
         ),
     ),
     "stream/models/modules/gates.py": (
@@ -687,15 +676,20 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (COMPOSITION, PUBLISHED, PROMPT, PROGRESSIVE, BF16, *contract("prompt_tuning")),
         (
             ("names = reversed(self._active.names)", "names = self._active.names"),
-            ("torch.randperm(len(table), generator=generator)", "torch.arange(len(table))"),
+            (
+                "torch.randperm(len(embed.weight), generator=generator)",
+                "torch.arange(len(embed.weight))",
+            ),
             ("copied.requires_grad_(self.vectors.requires_grad)", "copied"),
         ),
     ),
     "stream/models/modules/prefix.py": (
-        (CHANGES, *contract("prefix_tuning")),
+        (FAMILY_MAPS, CHANGES, *contract("prefix_tuning")),
         (
             ("1.0 if mask.dtype == torch.bool else 0.0", "0.0"),
-            ("mask = bias if mask is None else mask + bias", "pass"),
+            ("mask = position_bias if mask is None else mask + position_bias", "pass"),
+            ('kwargs["position_bias"] = prefix.widened(bias)', "pass"),
+            ("torch.tanh(scores / cap) * cap", "torch.tanh(scores / cap)"),
             ("self.dropout.p if self.training else 0.0", "0.0"),
         ),
     ),
@@ -712,19 +706,27 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (("[self.base + self.up(", "[self.up("),),
     ),
     "stream/models/modules/rescaling.py": (
-        (CHANGES, *contract("ia3")),
+        (FAMILY_MAPS, CHANGES, *contract("ia3")),
         (
-            ("return output * self.factors", "return output * (2 - self.factors)"),
-            ("places.append((inner, inner.dense", "places.append((inner.dense, inner.dense"),
+            ("self._part.of(output) * self.factors", "self._part.of(output) * (2 - self.factors)"),
+            ("inputs[0] * self.factors", "inputs[0] * (2 - self.factors)"),
         ),
     ),
     "stream/models/modules/composition.py": (
         (COMPOSITION, PUBLISHED, ISOLATED, *contract("adapterfusion", "stacked")),
         (
-            ("h = f + self.change(task, h)", "h = h + self.change(task, h)"),
+            ("h = f + self.added(task, h)", "h = h + self.added(task, h)"),
             ("self.fusion(f, torch.stack(", "self.fusion(h, torch.stack("),
-            ("self._norm[0](f + self._input)", "self._norm[0](f)"),
-            ("self.change(self.active.names[-1], h)", "self.change(self.active.names[0], h)"),
+            ("self._norm(f + source)", "self._norm(f)"),
+            ("self.added(self.active.names[-1], h)", "self.added(self.active.names[0], h)"),
+        ),
+    ),
+    "stream/models/places.py": (
+        ("tests/models/test_linear_maps.py", FAMILY_MAPS),
+        (
+            ("change.reshape(parts[0].shape)", "0 * change.reshape(parts[0].shape)"),
+            ("else own - self.added", "else own"),
+            ("read & torch.ones_like(itself).tril() | itself", "read & torch.ones_like(itself)"),
         ),
     ),
     "stream/models/modules/columns.py": (
@@ -738,7 +740,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/models/modules/projected_attention.py": (
         (COMPOSITION, PUBLISHED, ISOLATED, *contract("pals")),
         (
-            ('mask = args[1] if len(args) > 1 else kwargs.get("attention_mask")', "mask = None"),
+            ("(h, self._reading.readable())", "(h, None)"),
             (
                 "return self._activate(self.projections.decode(inner))",
                 "return self._activate(self.projections.decode(inner)) + hidden",

@@ -1,10 +1,10 @@
 """Bottleneck adapters, isolated per task (Houlsby et al. 2019, arXiv 1902.00751, section 2).
 
-Two adapters per layer, after the attention output projection and after the second feed-forward
-projection, each after dropout and before the residual addition. A task trains and owns its
-adapters, every LayerNorm (the embedding's too) and its head; the rest of the encoder is frozen.
-Deviations: the head reads the [CLS] vector as the paper says (its released code reads the frozen
-pooler: ``backbone.pooling=pooler``); AdamW corrects its bias, the released optimizer does not.
+Two adapters per layer, at the end of the attention and of the feed-forward sub-layer, each before
+the residual addition. A task trains and owns its adapters, every LayerNorm (the embedding's too)
+and its head; the rest of the encoder is frozen. Deviations: the head reads the [CLS] vector as the
+paper says (its released code reads the frozen pooler: ``backbone.pooling=pooler``); AdamW corrects
+its bias, the released optimizer does not.
 
 The options are the variants of section 3.6, which the paper found no better. Batch norm is not
 among them: its running means are no parameters, so no task would own them, and padded positions

@@ -15,15 +15,25 @@ from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import Architecture, Bottleneck
+from stream.models.places import SubLayer
 
 
-class _Behind(Bottleneck):
-    """An adapter that a module calls with its own output: a forward hook."""
+class _Behind:
+    """An adapter behind one use of a layer."""
 
-    def adapt(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> Any:
+    def __init__(self, place: SubLayer, architecture: Architecture):
+        self._adapter = Bottleneck(architecture)
+        self._uses, self._use = place.uses, place.layer
+        place.whole.add_module(place.named("adapter"), self._adapter)
+        place.whole.register_forward_hook(self._adapt)
+
+    def _adapt(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> Any:
         """Return what stands in place of the layer's output, hidden states [B, L, D] first."""
         del module, inputs
-        return (self(output[0]), *output[1:]) if isinstance(output, tuple) else self(output)
+        if self._uses is not None and self._uses.current != self._use:
+            return output
+        adapter = self._adapter
+        return (adapter(output[0]), *output[1:]) if isinstance(output, tuple) else adapter(output)
 
 
 @dataclass
@@ -52,7 +62,6 @@ class Bapna(Learner):
         architecture = Architecture(
             encoder.width, self.size, "relu", norm="layer", init_std=self.init_std
         )
-        for layer in encoder.layers():
-            adapter = _Behind(architecture)
-            layer.add_module("adapter", adapter)
-            layer.register_forward_hook(adapter.adapt)
+        for place in encoder.sublayers():
+            if place.position == "feedforward":
+                _Behind(place, architecture)

@@ -15,7 +15,7 @@ from typing import ClassVar
 from stream.learners.base import Tags
 from stream.learners.lora import Lora
 from stream.models.encoder import Encoder
-from stream.models.modules.low_rank import Decomposed, query_value_maps
+from stream.models.modules.low_rank import Decomposed, change_query_value
 
 
 @dataclass
@@ -31,7 +31,4 @@ class Dora(Lora):
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook a change to every query and value map."""
-        for module in query_value_maps(encoder, self.name):
-            change = Decomposed(module, self.rank, self.alpha)
-            module.add_module("dora", change)
-            module.register_forward_hook(change.change)
+        change_query_value(encoder, "dora", lambda m: Decomposed(m, self.rank, self.alpha))

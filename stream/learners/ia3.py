@@ -33,4 +33,4 @@ class Ia3(Learner):
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook the factors to every layer."""
-        insert_rescalings(encoder, self.name)
+        insert_rescalings(encoder)

@@ -11,7 +11,7 @@ from typing import ClassVar
 from stream.config.setting import POSITIVE, WIDEST, at_least, setting
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
-from stream.models.modules.low_rank import LowRank, query_value_maps
+from stream.models.modules.low_rank import LowRank, change_query_value
 
 
 @dataclass
@@ -37,7 +37,4 @@ class Lora(Learner):
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook a low-rank map to every query and value map."""
-        for module in query_value_maps(encoder, self.name):
-            change = LowRank(module, self.rank, self.alpha)
-            module.add_module("lora", change)
-            module.register_forward_hook(change.change)
+        change_query_value(encoder, "lora", lambda m: LowRank(m, self.rank, self.alpha))

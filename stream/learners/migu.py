@@ -12,7 +12,8 @@ decay), and what is no linear map, embeddings and LayerNorms, is not masked.
 Deviations: the code adds |h_i| over tokens without dividing by |h|_1, padding included; here each
 token counts alike and padding does not. A row's bias is masked with it (T5 has none). Heads are
 not masked, be they one a task or one for all. ``part=adapter`` masks the rows of both maps of one
-shared adapter set, as the paper does with both maps of LoRA.
+shared adapter set, as the paper does with both maps of LoRA. A map that makes queries, keys and
+values at once is one map.
 """
 
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ from stream.learners._shared.sequential import Sequential
 from stream.learners.base import Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.magnitudes import Magnitudes
+from stream.models.places import has_columns, is_linear
 
 
 @dataclass
@@ -50,10 +52,10 @@ class Migu(Sequential):
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Watch every linear map that is trained."""
         super().setup(encoder, task_names)
-        self._magnitudes, self._maps = Magnitudes(), dict[str, nn.Linear]()
+        self._magnitudes, self._maps = Magnitudes(), dict[str, nn.Module]()
         for name, module in encoder.named_modules():
             weight = f"{name}.weight"
-            if isinstance(module, nn.Linear) and encoder.reads(weight) and self.trains(weight):
+            if is_linear(module) and encoder.reads(weight) and self.trains(weight):
                 self._magnitudes.watch(name, module)
                 self._maps[name] = module
 
@@ -70,6 +72,8 @@ class Migu(Sequential):
             return
         for name, shares in self._magnitudes.shares.items():
             kept = (shares >= torch.quantile(shares, self.masked)).to(shares.dtype)
-            for parameter in self._maps[name].parameters():
+            module = self._maps[name]
+            for parameter in module.parameters(recurse=False):  # not what a method put inside
                 if parameter.grad is not None:
-                    parameter.grad.mul_(kept.reshape(-1, *[1] * (parameter.ndim - 1)))
+                    by_row = parameter.ndim == 2 and not has_columns(module)
+                    parameter.grad.mul_(kept[:, None] if by_row else kept)

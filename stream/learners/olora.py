@@ -19,7 +19,8 @@ from stream.data.batches import Batch
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import Sources
-from stream.models.modules.low_rank import LowRank, LowRankByTask, query_value_maps
+from stream.models.modules.low_rank import LowRank, LowRankByTask, change_query_value
+from stream.models.places import LinearMap
 
 
 @dataclass
@@ -46,11 +47,12 @@ class OLora(Learner):
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Hook a pair per task to every query and value map."""
-        for module in query_value_maps(encoder, self.name):
-            pairs = {name: LowRank(module, self.rank, self.alpha) for name in task_names}
-            change = LowRankByTask(pairs, self.active)
-            module.add_module("olora", change)
-            module.register_forward_hook(change.change)
+
+        def pairs(changed: LinearMap) -> LowRankByTask:
+            own = {name: LowRank(changed, self.rank, self.alpha) for name in task_names}
+            return LowRankByTask(own, changed, self.active)
+
+        change_query_value(encoder, "olora", pairs)
 
     def sources(self, task: str) -> Sources:
         """Return all tasks learned so far, whichever of them is served."""

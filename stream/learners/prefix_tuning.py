@@ -53,8 +53,8 @@ class PrefixTuning(Reparameterized):
         """Give every layer's attention a prefix."""
         self._prefixes = insert_prefixes(encoder, self.length, self.init_std, self.name)
         if self.mlp:
-            width, layers = encoder.width, len(self._prefixes)
-            self.learn_through(PrefixMlp(self.length, width, self.mlp_size, layers))
+            widths = [part.shape[1] for prefix in self._prefixes for part in prefix.parameters()]
+            self.learn_through(PrefixMlp(self.length, encoder.width, self.mlp_size, widths))
 
     def made(self, task: Task) -> list[torch.nn.Parameter]:
         """Return keys and values of every layer, from the bottom up."""

@@ -4,7 +4,9 @@ Houlsby et al. 2019 (arXiv 1902.00751), section 3.3 (k in 1, 2, 3, 5, 7, 9, 11, 
 chosen for each task) and figure 4. A task trains and owns its copy of the top ``layers``
 Transformer layers; embeddings and lower layers are frozen, and no gradient is computed below the
 lowest trained layer. Deviations: one k for all tasks; the pooler is trained only where the head
-reads it (``backbone.pooling=pooler``).
+reads it (``backbone.pooling=pooler``). Where norms come before sub-layers, the norm behind the last
+layer is trained too: it is what in BERT is the last norm of the top layer. A layer that is used
+several times is one layer.
 """
 
 from collections.abc import Sequence
@@ -39,7 +41,7 @@ class TopK(Learner):
     )
 
     def trains(self, name: str) -> bool:
-        """Return true for the top layers, and the pooler above them."""
+        """Return true for the top layers, and what is above them."""
         return name in self._top or name.startswith("body.pooler.")
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:

@@ -10,14 +10,22 @@ from torch import nn
 
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
-from stream.errors import choose, require
+from stream.errors import UserError, choose, require
 from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
 from stream.models.masks import Masks, places
 from stream.models.onednn import convolve_linears
-from stream.models.places import POSITIONS, AttentionMaps, LinearMap, SubLayer, Uses
+from stream.models.places import (
+    POSITIONS,
+    AttentionMaps,
+    LinearMap,
+    Part,
+    Reading,
+    SubLayer,
+    Uses,
+)
 from stream.models.pretrained import load_body
 from stream.models.recomputing import recompute_layers
 from stream.models.rotary import check_rotary
@@ -55,7 +63,10 @@ class Encoder(nn.Module):
         """Whether layers keep their inputs alone while a step goes forward."""
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
+        self.reading = Reading(causal=self.family.causal)
         self._uses = self._count_uses()
+        self.noted: list[object] = [self.reading, *([] if self._uses is None else [self._uses])]
+        """What changes during a pass; a layer that is computed again finds it as it was."""
         self._check_pooling()
 
     def _check_pooling(self) -> None:
@@ -102,6 +113,7 @@ class Encoder(nn.Module):
 
     def states(self, batch: TokenBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return one vector a text, [B, D], and one a token, [B, L, D], of the same pass."""
+        self.reading.begin(batch.attention_mask)
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
         inputs = {"input_ids": batch.input_ids, **types}
         if self.prompt is None:
@@ -248,7 +260,7 @@ class Encoder(nn.Module):
             if name == "*":
                 found = [child for module in found for child in module.children()]
             else:
-                found = [module.get_submodule(name) for module in found]
+                found = [self._inside(module, name) for module in found]
         return [*found[0].children()] if "*" not in self.family.layers else found
 
     @property
@@ -270,23 +282,24 @@ class Encoder(nn.Module):
         layers, family = self._used_layers(), self.family
         paths = {"attention": family.attention, "feedforward": family.feedforward}
         places = [(use, position) for use in range(len(layers)) for position in POSITIONS]
-        norms = [layers[use].get_submodule(paths[position].norm) for use, position in places]
+        norms = [self._inside(layers[use], paths[position].norm) for use, position in places]
         before = family.norms == "before"
         if before:
             assert family.final_norm is not None, "where norms come before, one comes at the end"
-            norms.append(self.body.get_submodule(family.final_norm))
+            norms.append(self._inside(self.body, family.final_norm))
         found = []
         for index, (use, position) in enumerate(places):
             layer, path = layers[use], paths[position]
-            reader = layer.get_submodule(path.reader)
+            reader = self._inside(layer, path.reader)
             found.append(
                 SubLayer(
                     use,
                     position,
-                    layer.get_submodule(path.end),
+                    self._inside(layer, path.end),
                     reader,
                     norms[index] if before else reader,
                     norms[index + 1] if before else norms[index],
+                    layer,
                     self._uses,
                 )
             )
@@ -296,7 +309,12 @@ class Encoder(nn.Module):
         """Return the linear maps of every layer's attention, from the bottom up."""
         family = self.family
         paths = (family.query, family.key, family.value, family.output)
-        return [AttentionMaps(*(self._map(layer, p) for p in paths)) for layer in self.layers()]
+        key = family.key if isinstance(family.key, str) else family.key.map
+        around = key.rpartition(".")[0]
+        return [
+            AttentionMaps(self._inside(layer, around), *(self._map(layer, p) for p in paths))
+            for layer in self.layers()
+        ]
 
     def inner_maps(self) -> list[LinearMap]:
         """Return the maps that read the inner activations of every feed-forward network."""
@@ -305,15 +323,29 @@ class Encoder(nn.Module):
     def _map(self, layer: nn.Module, path: str | FusedMap) -> LinearMap:
         """Return a map of a layer."""
         if isinstance(path, str):
-            return LinearMap(layer.get_submodule(path))
+            return LinearMap(self._inside(layer, path))
         config: Any = self.body.config
         bias = None if path.bias is None else layer.get_parameter(path.bias)
-        heads = int(config.num_attention_heads)
-        return LinearMap(layer.get_submodule(path.map), path, heads, bias)
+        part = Part(path, int(config.num_attention_heads), bias)
+        return LinearMap(self._inside(layer, path.map), part)
+
+    def _inside(self, module: nn.Module, path: str) -> nn.Module:
+        """Return what the family says is inside of a module.
+
+        Raises:
+            UserError: it is not there.
+        """
+        try:
+            return module.get_submodule(path)
+        except AttributeError as error:
+            raise UserError(
+                f"{type(self.body).__name__} has no {path} in {type(module).__name__}, where the "
+                f"family of {self.family.model_types[0]} says that it is"
+            ) from error
 
     def checkpoint_layers(self) -> None:
         """Let layers keep their inputs alone while a step goes forward (`recomputing`)."""
-        recompute_layers(self.layers(), self._uses)
+        recompute_layers(self.layers(), self.noted)
         self.recomputes = True
         self.body.config.use_cache = False  # a decoder's cache would be filled twice
 
@@ -330,8 +362,14 @@ class Encoder(nn.Module):
         }
 
     def layer_names(self, first: int) -> set[str]:
-        """Return the names of all parameters in the Transformer layers from ``first`` upwards."""
-        chosen = {id(p) for layer in self.layers()[first:] for p in layer.parameters()}
+        """Return the names of all parameters in the Transformer layers from ``first`` upwards.
+
+        Where norms come before sub-layers, the one behind the last layer is among them.
+        """
+        above = self.layers()[first:]
+        if self.family.final_norm is not None:
+            above.append(self._inside(self.body, self.family.final_norm))
+        chosen = {id(p) for module in above for p in module.parameters()}
         return {name for name, p in self.named_parameters() if id(p) in chosen}
 
     def num_parameters(self) -> int:

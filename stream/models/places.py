@@ -7,7 +7,7 @@ encoder (`stream.models.bf16`) gets hooks of its own.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -47,6 +47,7 @@ class SubLayer:
         residual: the module that reads x first.
         norm: the norm that reads the sum x + F(x): the sub-layer's own, or where norms come before
             sub-layers that of the next one.
+        whole: the layer.
         uses: counts the uses of the layer, if it is used several times.
     """
 
@@ -56,6 +57,7 @@ class SubLayer:
     reader: nn.Module
     residual: nn.Module
     norm: nn.Module
+    whole: nn.Module
     uses: Uses | None = None
 
     def named(self, name: str) -> str:
@@ -127,66 +129,55 @@ def first_input(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.Tenso
     return args[0] if args else kwargs["hidden_states"]
 
 
+def with_first(
+    hidden: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a module with other hidden states, [B, L, D]."""
+    return ((hidden, *args[1:]), kwargs) if args else ((), {**kwargs, "hidden_states": hidden})
+
+
 @dataclass(frozen=True)
-class LinearMap:
-    """A linear map D_in -> D_out of the encoder, which may be a part of a larger one.
+class Part:
+    """Which of a module's outputs are those of one linear map.
 
     Attributes:
-        module: computes it; what a hook of it sees may have more outputs.
-        fused: which part of the module's outputs it is; None if all.
+        fused: which part they are; None if the map has all of them.
         heads: attention heads of the module, for parts that follow one another in every head.
         added: the map's bias, if it is added behind the module.
     """
 
-    module: nn.Module
     fused: FusedMap | None = None
     heads: int = 1
     added: torch.Tensor | None = None
 
-    @property
-    def in_features(self) -> int:
-        """D_in."""
-        return self.weight.shape[1]
-
-    @property
-    def out_features(self) -> int:
-        """D_out."""
-        return self.weight.shape[0]
-
-    @property
-    def weight(self) -> torch.Tensor:
-        """The weights as in `nn.Linear`, [D_out, D_in]; a view."""
-        inner: Any = self.module
-        stored = inner.weight if isinstance(inner, nn.Linear) else inner.weight.T  # GPT-2's Conv1D
-        return self._part(stored.T).T
-
-    @property
-    def bias(self) -> torch.Tensor | None:
-        """The bias, [D_out]; a view."""
-        if self.added is not None:
-            return self.added
-        inner: Any = self.module
-        return None if inner.bias is None else self._part(inner.bias)
-
     def of(self, output: torch.Tensor) -> torch.Tensor:
-        """Return this map's outputs [..., D_out] among those of the module."""
-        own = self._part(output)
+        """Return the map's outputs [..., D_out] among those of the module."""
+        own = self.cut(output)
         return own if self.added is None else own + self.added
 
     def placed(self, output: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-        """Return the module's output with ``own`` [..., D_out] in place of this map's."""
+        """Return the module's output with ``own`` [..., D_out] in place of the map's."""
         if self.fused is None:
             return own
-        fused = self.fused
         own = own if self.added is None else own - self.added
-        parts = list(self._split(output).unbind(self._axis))
-        parts[fused.part] = own.unflatten(-1, (self.heads, -1)) if fused.by_head else own
-        return torch.stack(parts, self._axis).flatten(-3 if fused.by_head else -2)
+        parts = list(self._split(output).unbind(-2))
+        parts[self.fused.part] = own.reshape(parts[self.fused.part].shape)
+        return torch.stack(parts, -2).view_as(output)
 
-    @property
-    def _axis(self) -> int:
-        """The axis of the parts in what `_split` returns."""
-        return -2
+    def plus(self, output: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
+        """Return the module's output with ``change`` [..., D_out] added to the map's."""
+        if self.fused is None:
+            return output + change
+        parts = list(self._split(output).unbind(-2))
+        parts[self.fused.part] = parts[self.fused.part] + change.reshape(parts[0].shape)
+        return torch.stack(parts, -2).view_as(output)
+
+    def cut(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the map's share of the last axis of the module's outputs, weights or biases."""
+        if self.fused is None:
+            return values
+        own = self._split(values).select(-2, self.fused.part)
+        return own.flatten(-2) if self.fused.by_head else own
 
     def _split(self, values: torch.Tensor) -> torch.Tensor:
         """Return the module's outputs by parts: [..., heads, parts, width] or [..., parts, D]."""
@@ -195,19 +186,124 @@ class LinearMap:
             return values.unflatten(-1, (self.heads, self.fused.of, -1))
         return values.unflatten(-1, (self.fused.of, -1))
 
-    def _part(self, values: torch.Tensor) -> torch.Tensor:
-        """Return this map's share of the last axis."""
-        if self.fused is None:
-            return values
-        own = self._split(values).select(self._axis, self.fused.part)
-        return own.flatten(-2) if self.fused.by_head else own
+
+@dataclass(frozen=True)
+class LinearMap:
+    """A linear map D_in -> D_out of the encoder, which may be a part of a larger one.
+
+    Attributes:
+        module: computes it; what a hook of it sees may have more outputs.
+        part: which of the module's outputs are the map's.
+    """
+
+    module: nn.Module
+    part: Part = Part()
+
+    @property
+    def in_features(self) -> int:
+        """D_in; said by the module, since packed weights (4 bits) have another shape."""
+        inner: Any = self.module
+        return int(inner.weight.shape[0] if has_columns(inner) else inner.in_features)
+
+    @property
+    def out_features(self) -> int:
+        """D_out."""
+        inner: Any = self.module
+        whole = int(inner.weight.shape[1] if has_columns(inner) else inner.out_features)
+        return whole if self.part.fused is None else whole // self.part.fused.of
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """The weights as in `nn.Linear`, [D_out, D_in]; not those that are stored, if fused."""
+        inner: Any = self.module
+        return self.part.cut(inner.weight if has_columns(inner) else inner.weight.T).T
+
+    @property
+    def bias(self) -> torch.Tensor | None:
+        """The bias, [D_out]."""
+        if self.part.added is not None:
+            return self.part.added
+        inner: Any = self.module
+        return None if inner.bias is None else self.part.cut(inner.bias)
+
+    def named(self, name: str, role: str) -> str:
+        """Return the name in the module of something inserted: each of its maps has its own.
+
+        Args:
+            name: what is inserted.
+            role: which map it is, such as ``query``.
+        """
+        return name if self.part.fused is None else f"{name}_{role}"
+
+
+def is_linear(module: nn.Module) -> bool:
+    """Whether a module is a linear map: of torch, or of GPT-2 in transformers."""
+    return isinstance(module, nn.Linear) or has_columns(module)
+
+
+def has_columns(module: nn.Module) -> bool:
+    """Whether a linear map stores its weights as [D_in, D_out]: GPT-2's does."""
+    return type(module).__name__ == "Conv1D"
 
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """The linear maps of one layer's attention."""
+    """The linear maps of one layer's attention.
 
+    Attributes:
+        module: computes attention with the maps.
+        query: makes queries.
+        key: makes keys.
+        value: makes values.
+        output: reads what all heads give.
+    """
+
+    module: nn.Module
     query: LinearMap
     key: LinearMap
     value: LinearMap
     output: LinearMap
+
+
+class Reading:
+    """Which tokens the texts of a pass have, and which of them each token reads."""
+
+    def __init__(self, *, causal: bool) -> None:
+        self._causal = causal
+        self._tokens: torch.Tensor | None = None
+        self._read: _Read | None = None
+
+    def begin(self, tokens: torch.Tensor) -> None:
+        """Note the mask of the texts of a pass, [B, L]."""
+        self._tokens, self._read = tokens, None
+
+    def readable(self) -> torch.Tensor | None:
+        """Return what each token reads, as torch's attention takes it: bool [B, 1, 1 or L, L].
+
+        That is all of its text, in a causal encoder what stands before it; narrower windows of some
+        layers are not counted. Padding of causal texts reads itself: a mean over nothing is none.
+        None says that all is read.
+        """
+        assert self._tokens is not None, "a pass begins with `begin`"
+        if self._read is None:
+            self._read = self._found(self._tokens.bool()[:, None, None])
+        return self._read.mask
+
+    def _found(self, read: torch.Tensor) -> "_Read":
+        """Return what `readable` does, from which tokens there are, [B, 1, 1, L]."""
+        if self._causal:
+            itself = torch.eye(read.shape[-1], dtype=torch.bool, device=read.device)
+            return _Read(read & torch.ones_like(itself).tril() | itself)
+        # As in transformers: without a mask attention is faster; a graph cannot look.
+        looks = not (read.is_cuda and torch.cuda.is_current_stream_capturing())
+        return _Read(None if looks and bool(read.all()) else read)
+
+    def __deepcopy__(self, memo: object) -> "Reading":
+        """Return a new one: a copy of the encoder has passes of its own."""
+        return Reading(causal=self._causal)
+
+
+class _Read(NamedTuple):
+    """A mask that was found; None is one too."""
+
+    mask: torch.Tensor | None

@@ -9,11 +9,12 @@ from stream.config.run import CheckpointConfig
 from stream.data.task import Task
 from stream.fingerprint import Fingerprinter, tensor_digest
 from stream.learners.base import Learner
+from stream.models.encoder import Encoder
 from stream.run.accounting import count_stored
 from stream.run.checkpoint_manager import CheckpointManager, SavedRun
 from stream.training.fit_state import Step
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream
+from tests.conftest import SHORT, Stream, tiny_encoder
 from tests.record.made_record import made_record
 
 
@@ -57,7 +58,7 @@ def check_serves_from_disk(run: Stream, make: Callable[[], Learner], folder: Pat
     """A fresh learner and a fresh model serve the same; no row of the tasks is read to load."""
     tasks = run.learner.learned
     checkpoints(folder).save(run.learner, made_record().encode())
-    fresh = Stream(make(), run.tasks)
+    fresh = run.fresh(make())
     manager, saved = reopened(folder)
     rowless = [dataclasses.replace(task, splits={}) for task in tasks]
     manager.load_tasks(saved, fresh.learner, rowless, serve_only=True)
@@ -67,13 +68,13 @@ def check_serves_from_disk(run: Stream, make: Callable[[], Learner], folder: Pat
     compare(found, expected, "as they come back from disk")
 
 
-def halted(make: Callable[[], Learner], tasks: Sequence[Task], folder: Path) -> list[Path]:
+def halted(run: Stream, folder: Path) -> list[Path]:
     """Learn one task and a part of the next; return folders of checkpoints made meanwhile.
 
     One is early in the next task and one right before its last step, so that each stage of a
     method with two is among them; without any step there is one between the tasks.
     """
-    run, places = Stream(make(), list(tasks)), []
+    tasks, places = run.tasks, []
     fit(run.learner, tasks[0], SHORT)
     steps = run.learner.workload(tasks[1], SHORT).steps
     moments = {steps - 1, min(3, steps - 1)}
@@ -99,18 +100,23 @@ def halted(make: Callable[[], Learner], tasks: Sequence[Task], folder: Path) -> 
 
 
 def check_goes_on(
-    make: Callable[[], Learner], tasks: Sequence[Task], expected: dict[str, Any], folder: Path
+    make: Callable[[], Learner],
+    tasks: Sequence[Task],
+    expected: dict[str, Any],
+    folder: Path,
+    encoder: Callable[[], Encoder] = tiny_encoder,
 ) -> None:
     """A fresh learner goes on from disk, learns the other tasks, and ends where one run ends.
 
     Args:
         make: makes the learner.
-        tasks: at least three.
+        tasks: at least two.
         expected: the `evidence` of a run that was not stopped.
         folder: an empty folder.
+        encoder: makes the encoder.
     """
-    for place in halted(make, tasks, folder):
-        again = Stream(make(), list(tasks))
+    for place in halted(Stream(make(), list(tasks), encoder=encoder), folder):
+        again = Stream(make(), list(tasks), encoder=encoder)
         manager, saved = reopened(place)
         manager.load_tasks(saved, again.learner, tasks[:1])
         fit(again.learner, tasks[1], SHORT, resumed=manager.position(saved))

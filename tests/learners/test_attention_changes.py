@@ -17,6 +17,7 @@ from stream.learners.prefix_tuning import PrefixTuning
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from stream.models.modules.low_rank import Decomposed
+from stream.models.places import LinearMap
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.conftest import SHORT, Stream, made_task, tiny_encoder
@@ -147,14 +148,14 @@ def test_ia3_is_the_encoder_with_factors_in_its_weights(family: str) -> None:
     folded = plain(family)
     with torch.no_grad():
         for name, factors in added.items():
-            owner, place = folded.get_submodule(name.removesuffix(".ia3.factors")), factors[:, None]
-            if isinstance(owner, nn.Linear):
-                assert name.split(".")[-3] in ("key", "value", "k", "v")
-                owner.weight *= place
+            owner = folded.get_submodule(name.removesuffix(".ia3.factors"))
+            assert isinstance(owner, nn.Linear)
+            if name.split(".")[-3] in ("key", "value", "k", "v"):
+                owner.weight *= factors[:, None]
                 owner.bias *= factors
             else:
-                layer = name.partition(".intermediate.")[0]
-                folded.get_submodule(f"{layer}.output.dense").weight *= factors
+                assert name.endswith(".output.dense.ia3.factors")
+                owner.weight *= factors
     batch = batch_of(TEXTS, 8)
     close(encoder(batch), folded(batch))
     assert len(added) == 2 * 3
@@ -186,7 +187,7 @@ def test_no_gradient_of_dora_goes_through_the_norm() -> None:
     """Equation 11: with C = |V| a constant, dL/dV = (m / C) dL/dW' for V = W + c B A."""
     torch.manual_seed(0)
     linear = nn.Linear(5, 4).double()
-    change = Decomposed(linear, 2, 6.0).double()
+    change = Decomposed(LinearMap(linear), 2, 6.0).double()
     linear.register_forward_hook(change.change)
     with torch.no_grad():
         for parameter in change.parameters():

@@ -99,8 +99,8 @@ def test_layers_that_are_left_out_add_nothing(first: int, last: int) -> None:
     with torch.no_grad():
         for place in other.sublayers():
             if first <= place.layer <= last:
-                place.dropout.adapter.up.weight.zero_()
-                place.dropout.adapter.up.bias.zero_()
+                place.end.adapter.up.weight.zero_()
+                place.end.adapter.up.bias.zero_()
     expected, whole = other(batch), encoder(batch)
     with run.learner.without_layers(first, last):
         assert torch.equal(encoder(batch), expected)
@@ -128,7 +128,7 @@ def test_fusion_reads_what_the_sublayer_gives_and_mixes_all_adapters(
     learner._fusing = True
     learner.active.show(learner.sources("b"))
     seen = Watched(run, three_tasks[1])
-    place = seen.place.dropout
+    place = seen.place.end
     h = seen.norm(seen.f + seen.x)
     added = np.stack([mlp(place.adapters[name], h) for name in "ab"])
     named = {n: p.detach().double().numpy() for n, p in place.fusion.named_parameters()}
@@ -196,14 +196,14 @@ def test_pals_add_projected_attention_of_the_layers_input(activation: str) -> No
     place = encoder.sublayers()[-1]
     layer = encoder.layers()[-1]
     layer.register_forward_pre_hook(lambda module, given: seen.update(h=given[0]))
-    place.owner.dense.register_forward_hook(lambda m, i, out: seen.update(f=out))
+    layer.output.dense.register_forward_hook(lambda m, i, out: seen.update(f=out))
     place.reader.register_forward_pre_hook(lambda m, i: seen.update(x=i[0]))
     place.norm.register_forward_pre_hook(lambda m, i: seen.update(read=i[0]))
     batch = batch_of(task)
     assert not batch.attention_mask.all()
     with torch.no_grad():
         encoder(batch)
-        pal = place.dropout.pals["a"]
+        pal = place.end.pals["a"]
         attention = Attention(12, 6)
         attention.load_state_dict(pal.attention.state_dict())
         mask = batch.attention_mask.bool()[:, None, None]

@@ -33,6 +33,7 @@ from stream.models.modules.gates import expected_open, gate
 from stream.models.modules.low_rank import LowRank
 from stream.models.modules.projected_attention import Attention as ProjectedAttention
 from stream.models.modules.projected_attention import Projections
+from stream.models.places import LinearMap
 from stream.run.accounting import count_stored
 from stream.seeding import torch_generator
 from stream.training.loop import fit
@@ -78,11 +79,12 @@ class Watched:
     def __init__(self, run: Stream, task: Task):
         place = run.model.encoder.sublayers()[-1]
         seen: dict[str, torch.Tensor] = {}
-        place.owner.dense.register_forward_hook(lambda m, i, out: seen.update(f=out))
+        layer = run.model.encoder.layers()[-1]
+        layer.output.dense.register_forward_hook(lambda m, i, out: seen.update(f=out))
         place.reader.register_forward_pre_hook(lambda m, i: seen.update(x=i[0]))
         place.norm.register_forward_pre_hook(lambda m, i: seen.update(read=i[0]))
         place.norm.register_forward_hook(lambda m, i, out: seen.update(norm=out))
-        place.owner.register_forward_hook(lambda m, i, out: seen.update(out=out))
+        layer.register_forward_hook(lambda m, i, out: seen.update(out=out))
         for parameter in run.model.encoder.parameters():  # so that everything matters
             with torch.no_grad():
                 parameter.add_(
@@ -123,7 +125,7 @@ def begun(learner) -> tuple[Stream, Task]:
 def test_pfeiffer_reads_the_norm_of_both_and_adds_to_the_sublayer() -> None:
     run, task = begun(Pfeiffer(reduction=4))
     seen = Watched(run, task)
-    adapter = seen.place.dropout.adapter
+    adapter = seen.place.end.adapter
     expected = mlp(adapter, seen.norm(seen.f + seen.x)) + seen.f + seen.x
     np.testing.assert_allclose(seen.read, expected, atol=1e-5)
 
@@ -131,14 +133,14 @@ def test_pfeiffer_reads_the_norm_of_both_and_adds_to_the_sublayer() -> None:
 def test_parallel_reads_the_input_scaled() -> None:
     run, task = begun(Parallel(size=4, scale=4.0))
     seen = Watched(run, task)
-    expected = seen.f + 4.0 * mlp(seen.place.dropout.adapter, seen.x) + seen.x
+    expected = seen.f + 4.0 * mlp(seen.place.end.adapter, seen.x) + seen.x
     np.testing.assert_allclose(seen.read, expected, atol=1e-5)
 
 
 def test_bapna_adds_to_the_layers_output() -> None:
     run, task = begun(Bapna(size=4))
     seen = Watched(run, task)
-    adapter, h = seen.place.owner.adapter, seen.norm(seen.read)
+    adapter, h = run.model.encoder.layers()[-1].adapter, seen.norm(seen.read)
     own = {n: p.detach().double().numpy() for n, p in adapter.norm.named_parameters()}
     read = normalized(h) * own["weight"] + own["bias"]
     np.testing.assert_allclose(seen.out, h + mlp(adapter, read), atol=2e-4)
@@ -149,14 +151,14 @@ def test_stacked_reads_the_adapter_below(three_tasks: list[Task]) -> None:
     fit(run.learner, three_tasks[0], SHORT)
     run.learner.start(three_tasks[1])
     seen = Watched(run, three_tasks[1])
-    below, above = (seen.place.dropout.adapters[name] for name in "ab")
+    below, above = (seen.place.end.adapters[name] for name in "ab")
     lower = seen.f + mlp(below, seen.norm(seen.f + seen.x))
     np.testing.assert_allclose(seen.read, seen.f + mlp(above, lower) + seen.x, atol=1e-5)
 
 
 def test_lora_is_a_low_rank_change() -> None:
     linear = torch.nn.Linear(6, 5)
-    change = LowRank(linear, 2, 8.0)
+    change = LowRank(LinearMap(linear), 2, 8.0)
     change.initialize(torch_generator(0, "t"))
     x, out = torch.randn(3, 6), torch.randn(3, 5)
     assert torch.equal(change.change(linear, (x,), out), out)  # B is 0 at first
@@ -361,7 +363,7 @@ def test_fusion_trains_one_stage_after_the_other(three_tasks: list[Task]) -> Non
     learner = AdapterFusion()
     run = Stream(learner, three_tasks[:2])
     fit(learner, three_tasks[0], SHORT)
-    place = run.model.encoder.sublayers()[-1].dropout
+    place = run.model.encoder.sublayers()[-1].end
     seen = []
 
     def note(step) -> None:

@@ -13,14 +13,20 @@ from stream.learners.adapter import Adapter
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
 from stream.models.modules.bottleneck import (
-    AdaptedDropout,
     Architecture,
     Bottleneck,
     reduced,
 )
+from stream.models.places import SubLayer
 from stream.seeding import torch_generator
 from tests.conftest import TINY, VOCABULARY, made_task, tiny_encoder
 
+# Where the projections and the norms that read the sums are, by sub-layer.
+PROJECTIONS = {"attention": "attention.output.dense", "feedforward": "output.dense"}
+NORMS = {"attention": "attention.output.LayerNorm", "feedforward": "output.LayerNorm"}
+MPNET = {"attention.output.dense": "attention.attn.o"} | {
+    "attention.output.LayerNorm": "attention.LayerNorm"
+}
 FAMILY = {
     "bert": {},
     "roberta": {"type_vocab_size": 1, "pad_token_id": 1},
@@ -81,6 +87,14 @@ def family_member(kind: str) -> Encoder:
     return tiny_encoder(**{"model_type": kind, **FAMILY[kind]})
 
 
+def inside(encoder: Encoder, place: SubLayer, paths: dict[str, str]) -> torch.nn.Module:
+    """Return a module of a sub-layer by its name in the family."""
+    path = paths[place.position]
+    if encoder.body.config.model_type == "mpnet":
+        path = MPNET.get(path, path)
+    return encoder.layers()[place.layer].get_submodule(path)
+
+
 @pytest.mark.parametrize("kind", FAMILY)
 def test_placement(kind: str) -> None:
     """Each LayerNorm gets adapter(projection's output) + the sub-layer's input."""
@@ -105,10 +119,8 @@ def test_placement(kind: str) -> None:
         return hook
 
     for index, place in enumerate(places):
-        dense = getattr(place.owner, "dense", None)
-        projection = dense if dense is not None else place.owner.attn.o  # MPNet's attention
-        projection.register_forward_hook(keep(f"{index}.projection"))
-        place.owner.LayerNorm.register_forward_hook(keep(f"{index}.norm"))
+        inside(encoder, place, PROJECTIONS).register_forward_hook(keep(f"{index}.projection"))
+        inside(encoder, place, NORMS).register_forward_hook(keep(f"{index}.norm"))
     layers = encoder.layers()
     for index, layer in enumerate(layers):
         layer.register_forward_pre_hook(
@@ -118,10 +130,9 @@ def test_placement(kind: str) -> None:
     for index, place in enumerate(places):
         is_attention = place.position == "attention"
         residual = seen[f"layer{place.layer}"] if is_attention else seen[f"{index - 1}.norm.out"]
-        adapted = place.owner.dropout
-        assert isinstance(adapted, AdaptedDropout)
         x = seen[f"{index}.projection.out"]
-        a = adapted.adapter
+        a = place.end.adapter
+        assert isinstance(a, Bottleneck)
         by_hand = x + torch.nn.functional.gelu(x @ a.down.weight.T) @ a.up.weight.T
         torch.testing.assert_close(seen[f"{index}.norm.in"], by_hand + residual)
         assert not torch.allclose(by_hand, x)  # the adapter did something
@@ -157,7 +168,7 @@ def test_training_reaches_adapters_and_every_layernorm(kind: str) -> None:
     assert others == {"heads.a.weight", "heads.a.bias"}
 
 
-def test_other_architectures_are_refused_in_one_line() -> None:
+def test_a_module_that_is_not_where_the_family_says_is_refused_in_one_line() -> None:
     from transformers import BertConfig, BertModel
 
     body = BertModel(
@@ -165,7 +176,8 @@ def test_other_architectures_are_refused_in_one_line() -> None:
     )
     encoder = Encoder(body)
     del body.encoder.layer[0].output.LayerNorm
-    with pytest.raises(UserError, match="post-LayerNorm encoder of the BERT family"):
+    found = r"BertModel has no output\.LayerNorm in BertLayer, .*family of bert"
+    with pytest.raises(UserError, match=found):
         encoder.sublayers()
 
 

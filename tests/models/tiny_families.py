@@ -83,6 +83,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "t5": {"model_type": "t5", **T5, "feed_forward_proj": "relu"},
     "t5_gated": {"model_type": "t5", **T5, "feed_forward_proj": "gated-gelu"},
     "mt5": {"model_type": "mt5", **T5, "feed_forward_proj": "gated-gelu"},
+    "umt5": {"model_type": "umt5", **T5, "feed_forward_proj": "gated-gelu"},
     "gpt2": {
         "model_type": "gpt2",
         **ENDS,
@@ -95,6 +96,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "pad_token_id": 0,
     },
     "llama": {"model_type": "llama", **DECODER},
+    "mistral": {"model_type": "mistral", **DECODER, **WIDE_HEADS, "sliding_window": WINDOW},
     "qwen2": {"model_type": "qwen2", **DECODER},
     "qwen3": {"model_type": "qwen3", **DECODER, **WIDE_HEADS},
     "gemma": {"model_type": "gemma", **DECODER, **WIDE_HEADS},
@@ -117,10 +119,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "smollm3": {"model_type": "smollm3", **DECODER, "no_rope_layers": [1, 0]},
 }
 
-DECODERS = ("gpt2", "llama", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "smollm3")
+ENCODER_DECODERS = ("t5", "t5_gated", "mt5", "umt5")
+DECODERS = (
+    *("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "smollm3"),
+)
 POOLING: dict[str, str] = {
     **dict.fromkeys(FAMILIES, "cls"),
-    **dict.fromkeys(("t5", "t5_gated", "mt5"), "mean"),
+    **dict.fromkeys(ENCODER_DECODERS, "mean"),
     **dict.fromkeys(DECODERS, "last"),
 }
 """What stands for a text: what each family's users take."""

@@ -18,10 +18,10 @@ from stream.learners.layernorm import LayerNorm
 from stream.learners.topk import TopK
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
-from stream.models.modules.bottleneck import AdaptedDropout, Architecture, Bottleneck, draw
+from stream.models.modules.bottleneck import Architecture, Bottleneck, draw
 from stream.seeding import torch_generator
 from tests.conftest import CPU, TINY, Stream, made_task, tiny_encoder
-from tests.models.test_adapters import FAMILY, family_member
+from tests.models.test_adapters import FAMILY, NORMS, family_member, inside
 from tests.record.test_ledger import LAYERNORMS, LAYERS, SHAPES, encoder
 
 POOLER = {"base": 590_592, "large": 1_049_600}
@@ -201,11 +201,11 @@ def spread_adapters(run: Stream) -> dict[tuple[int, str], Bottleneck]:
     """Make every adapter matter, and return them by place."""
     adapters = {}
     for place in run.model.encoder.sublayers():
-        adapted = place.owner.dropout
-        if isinstance(adapted, AdaptedDropout):
-            adapters[place.layer, place.position] = adapted.adapter
+        adapter = getattr(place.end, "adapter", None)
+        if isinstance(adapter, Bottleneck):
+            adapters[place.layer, place.position] = adapter
             generator = torch_generator(0, place.position, place.layer)
-            for layer in adapted.adapter.modules():
+            for layer in adapter.modules():
                 if isinstance(layer, torch.nn.Linear):
                     draw(layer, 1.0, generator)
     return adapters
@@ -251,11 +251,9 @@ def test_adapters_beside_a_sublayer_read_its_input(kind: str, form: str) -> None
     body.eval()
     seen: list[tuple[torch.Tensor, ...]] = []
     for place in body.sublayers():
-        adapted = place.owner.dropout
-        assert isinstance(adapted, AdaptedDropout)
-        adapted.adapter.down.register_forward_pre_hook(lambda _, inputs: seen.append(inputs))
-        adapted.register_forward_hook(lambda _, inputs, output: seen.append((output,)))
-        place.owner.LayerNorm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs))
+        place.end.adapter.down.register_forward_pre_hook(lambda _, inputs: seen.append(inputs))
+        place.end.register_forward_hook(lambda _, inputs, output: seen.append((output,)))
+        inside(body, place, NORMS).register_forward_pre_hook(lambda _, given: seen.append(given))
     body(batch_of(task, 1))
     assert len(seen) == 3 * 4
     for (read,), (output,), (normed,) in zip(seen[::3], seen[1::3], seen[2::3], strict=True):

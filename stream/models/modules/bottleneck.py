@@ -149,8 +149,8 @@ READS = {"sequential": "", "parallel": "input", "multiplicative": "input", "pfei
 class AdaptedSubLayer(Insertion):
     """A sub-layer with an adapter: right before the residual addition.
 
-    With x what is added back, F(x) what the sub-layer makes of its input, up to its dropout, and A
-    what an adapter adds, the sum becomes
+    With x what is added back, F(x) what the sub-layer makes of its input, up to its end, and A what
+    an adapter adds, the sum becomes
 
     - ``sequential``: F(x) + A(F(x)) + x
     - ``parallel``: F(x) + A(i) + x (He et al. 2022, arXiv 2110.04366, table 1), i what the

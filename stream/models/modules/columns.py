@@ -13,18 +13,26 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from stream.errors import require
 from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.bottleneck import draw
 from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
+from stream.models.places import first_input, with_first
 
 
 @dataclass
 class Below:
-    """What every column gave in the layer below, [B, L, D] each, column 0 first."""
+    """What every column gave in the layer below, [B, L, D] each, column 0 first.
+
+    Attributes:
+        hidden: what they gave.
+        layer: the index of that layer.
+    """
 
     hidden: list[torch.Tensor] = field(default_factory=list)
+    layer: int = -1
 
     def __deepcopy__(self, memo: object) -> "Below":
         """Return a new one: a copy of the encoder computes its own."""
@@ -70,21 +78,22 @@ class Column(nn.Module):
 class Columns(ByTask):
     """The columns of all tasks at one layer, computed by hooks of the pretrained layer."""
 
-    def __init__(
-        self, columns: dict[str, Column], active: ActiveTasks, below: Below, *, lowest: bool
-    ):
+    def __init__(self, columns: dict[str, Column], active: ActiveTasks, below: Below, index: int):
         super().__init__(columns)
         self._active = active
         self._below = below
-        self._lowest = lowest
+        self._index = index
         self._inputs: list[torch.Tensor] = []
 
     def enter(self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Give column 0 what column 0 gave below; a forward pre-hook."""
         del layer
-        count = len(self._active.names) + 1
-        self._inputs = [args[0]] * count if self._lowest else self._below.hidden
-        return (self._inputs[0], *args[1:]), kwargs
+        if self._index == 0:
+            self._inputs = [first_input(args, kwargs)] * (len(self._active.names) + 1)
+        else:
+            assert self._below.layer == self._index - 1, "a pass goes from layer to layer"
+            self._inputs = self._below.hidden
+        return with_first(self._inputs[0], args, kwargs)
 
     def leave(
         self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
@@ -98,8 +107,9 @@ class Columns(ByTask):
             below = self._inputs[place]
             if column.lateral is not None:
                 below = below + column.lateral(self._inputs[:place])
-            hidden.append(_tensor(column.layer(below, *args[1:], **kwargs)))
-        self._below.hidden, self._inputs = hidden, []
+            given, named = with_first(below, args, kwargs)
+            hidden.append(_tensor(column.layer(*given, **named)))
+        self._below.hidden, self._below.layer, self._inputs = hidden, self._index, []
         return (hidden[-1], *output[1:]) if isinstance(output, tuple) else hidden[-1]
 
 
@@ -112,14 +122,23 @@ def add_columns(encoder: Encoder, tasks: Sequence[str], size: int, active: Activ
     """Put a column of every task beside the layers: copies of them, with laterals of ``size``.
 
     The task at place k (from 0) reads k + 1 columns: the pretrained one and those of k tasks.
+
+    Raises:
+        UserError: the encoder uses a layer several times.
     """
+    require(
+        len(encoder.layers()) == encoder.num_layers,
+        f"{type(encoder.body).__name__} uses one layer several times: a column beside it would "
+        "read itself; choose another learner or encoder",
+    )
     below = Below()
+    encoder.noted.append(below)
     for index, layer in enumerate(encoder.layers()):
         columns = {}
         for place, task in enumerate(tasks):
             lateral = Lateral(encoder.width, size, place + 1) if index else None
             columns[task] = Column(copy.deepcopy(layer), lateral)
-        beside = Columns(columns, active, below, lowest=index == 0)
+        beside = Columns(columns, active, below, index)
         layer.add_module("columns", beside)
         layer.register_forward_pre_hook(beside.enter, with_kwargs=True)
         layer.register_forward_hook(beside.leave, with_kwargs=True)

@@ -1,32 +1,33 @@
 """Low-rank changes of linear maps (LoRA, Hu et al. 2022, arXiv 2106.09685, equation 3).
 
-B examples, L tokens, D_in and D_out the widths of the changed map, r the rank.
+B examples, L tokens, D_in and D_out the widths of the changed map, r the rank. A map may be a part
+of a larger one: only its own outputs are changed.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 
-from stream.errors import require
 from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
 from stream.models.onednn import convolve_linears
-
-QUERY_VALUE = ("query", "value", "q", "v")  # BERT, RoBERTa and ELECTRA; MPNet
+from stream.models.places import LinearMap
 
 
 class LowRank(Fresh):
     """(alpha / r) B A of one map D_in -> D_out: r (D_in + D_out) parameters."""
 
-    def __init__(self, changed: nn.Linear, rank: int, alpha: float):
+    def __init__(self, changed: LinearMap, rank: int, alpha: float):
         super().__init__()
         self.down = nn.Linear(changed.in_features, rank, bias=False)
         self.up = nn.Linear(rank, changed.out_features, bias=False)
         self._scale = alpha / rank
+        self._part = changed.part
         convolve_linears(self)
 
     def initialize(self, generator: torch.Generator) -> None:
@@ -42,9 +43,9 @@ class LowRank(Fresh):
         return self._scale * self.up(self.down(hidden))
 
     def change(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
-        """Add the change to the map's output [B, L, D_out]; a forward hook."""
+        """Add the change to the map's part of the output [B, L, >= D_out]; a forward hook."""
         del module
-        return output + self(inputs[0])
+        return self._part.plus(output, self(inputs[0]))
 
 
 class Decomposed(LowRank):
@@ -55,7 +56,7 @@ class Decomposed(LowRank):
     afterwards, as it was. No gradient goes through the norm (section 4.3).
     """
 
-    def __init__(self, changed: nn.Linear, rank: int, alpha: float):
+    def __init__(self, changed: LinearMap, rank: int, alpha: float):
         super().__init__(changed, rank, alpha)
         self.magnitude = nn.Parameter(torch.empty(changed.out_features))
         norms = changed.weight.detach().norm(dim=1)
@@ -68,29 +69,31 @@ class Decomposed(LowRank):
             self.magnitude.copy_(self.get_buffer("first"))
 
     def change(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
-        """Return what W' gives, from the map's output W x + bias [B, L, D_out]; a forward hook."""
-        assert isinstance(module, nn.Linear)
+        """Put what W' gives in place of W x + bias in the output [B, L, >= D_out]; a hook."""
+        changed, own = LinearMap(module, self._part), self._part.of(output)
         exact = torch.promote_types(output.dtype, torch.float32)  # a sum of D_in squares
         with torch.no_grad():
             product = self.up.weight.to(exact) @ self.down.weight.to(exact)
-            norms = (module.weight.to(exact) + self._scale * product).norm(dim=1)
+            norms = (changed.weight.to(exact) + self._scale * product).norm(dim=1)
         stretch = (self.magnitude / norms).to(output.dtype)
-        plain = output if module.bias is None else output - module.bias
-        return output + (stretch - 1) * plain + stretch * self(inputs[0])
+        plain = own if changed.bias is None else own - changed.bias
+        made = own + (stretch - 1) * plain + stretch * self(inputs[0])
+        return self._part.placed(output, made)
 
 
 class LowRankByTask(ByTask):
     """A low-rank change of one map for every task; the active ones are added."""
 
-    def __init__(self, changes: dict[str, LowRank], active: ActiveTasks):
+    def __init__(self, changes: dict[str, LowRank], changed: LinearMap, active: ActiveTasks):
         super().__init__(changes)
+        self._part = changed.part
         self._active = active
 
     def change(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
-        """Add the active tasks' changes to the map's output [B, L, D_out]; a forward hook."""
+        """Add the active tasks' changes to the map's part of the output; a forward hook."""
         del module
         for name in self._active.names:
-            output = output + self.pair(name)(inputs[0])
+            output = self._part.plus(output, self.pair(name)(inputs[0]))
         return output
 
     def pair(self, task: str) -> LowRank:
@@ -100,21 +103,18 @@ class LowRankByTask(ByTask):
         return pair
 
 
-def query_value_maps(encoder: Encoder, learner: str) -> list[nn.Linear]:
-    """Return the query and value maps of every layer, from the bottom up.
+def change_query_value(
+    encoder: Encoder, name: str, make: Callable[[LinearMap], LowRank | LowRankByTask]
+) -> None:
+    """Hook a change to every query and value map, from the bottom up.
 
-    Raises:
-        UserError: an encoder whose attention has no maps of these names; names the ``learner``.
+    Args:
+        encoder: the encoder.
+        name: what a change is called in the module that computes the map.
+        make: returns the change of a map.
     """
-    found = [
-        module
-        for name, module in encoder.named_modules()
-        if isinstance(module, nn.Linear) and name.rpartition(".")[2] in QUERY_VALUE
-    ]
-    layers = len(encoder.layers())
-    require(
-        len(found) == 2 * layers,
-        f"learner={learner}: {type(encoder.body).__name__} has {len(found)} query and value maps "
-        f"({', '.join(QUERY_VALUE)}) in {layers} layers, expected 2 per layer",
-    )
-    return found
+    for maps in encoder.attention_maps():
+        for role, changed in (("query", maps.query), ("value", maps.value)):
+            change = make(changed)
+            changed.module.add_module(changed.named(name, role), change)
+            changed.module.register_forward_hook(change.change)

@@ -20,7 +20,8 @@ class Magnitudes:
     same object.
 
     Attributes:
-        shares: by the map's name, the shares [D_out] of the batch that was noted last.
+        shares: by the map's name, the shares [D_out] of the batch that was noted last; their sum
+            over the uses of a map that is used several times.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,7 @@ class Magnitudes:
         """Return the same object."""
         return self
 
-    def watch(self, name: str, linear: nn.Linear) -> None:
+    def watch(self, name: str, linear: nn.Module) -> None:
         """Note the outputs of a map from now on, inside `noting` alone."""
         linear.register_forward_hook(partial(self._note, name))
 
@@ -58,6 +59,8 @@ class Magnitudes:
         shares = sizes / sizes.sum(-1, keepdim=True).clamp(torch.finfo(sizes.dtype).tiny)
         if shares.ndim == 3:
             counts = self._tokens[..., None].to(shares.dtype)
-            self.shares[name] = (shares * counts).sum((0, 1)) / counts.sum()
+            noted = (shares * counts).sum((0, 1)) / counts.sum()
         else:
-            self.shares[name] = shares.mean(0)
+            noted = shares.mean(0)
+        earlier = self.shares.get(name)
+        self.shares[name] = noted if earlier is None else earlier + noted

@@ -1,7 +1,8 @@
 """Projected attention layers beside each Transformer layer (Stickland & Murray 2019).
 
-B examples, L tokens, D width, M size, H heads. TS(h) = g(V_D MHA(V_E h)), h the layer's input: V_E
-and V_D are one pair per task for all layers, the attention is a layer's own and has no output map.
+B examples, L tokens, D width, M size, H heads. TS(h) = g(V_D MHA(V_E h)), h what the layer's own
+attention reads (its input, or where norms come before the norm of it): V_E and V_D are one pair per
+task for all layers, the attention is a layer's own and has no output map.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.bottleneck import ACTIVATIONS, draw
 from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
-from stream.models.places import Insertion, SubLayer, first_input
+from stream.models.places import Insertion, Reading, SubLayer, first_input
 
 
 class PalArchitecture(NamedTuple):
@@ -91,28 +92,36 @@ class ProjectedSubLayer(Insertion):
     """The end of a layer's last sub-layer, with every task's projected attention."""
 
     def __init__(
-        self, place: SubLayer, first: SubLayer, pals: Mapping[str, Pal], active: ActiveTasks
+        self,
+        place: SubLayer,
+        first: SubLayer,
+        pals: Mapping[str, Pal],
+        active: ActiveTasks,
+        reading: Reading,
     ):
-        """Insert at ``place``; ``first`` is the layer's attention, whose input is read."""
+        """Insert at ``place``; ``first`` is the layer's attention, whose input is read.
+
+        ``reading`` says which tokens may be read.
+        """
         self.pals = ByTask(pals)
         self._active = active
-        self._layer_input: tuple[torch.Tensor, torch.Tensor | None] | None = None
+        self._reading = reading
+        self._layer_input: torch.Tensor | None = None
         super().__init__(place, {"pals": self.pals})
         first.reader.register_forward_pre_hook(self.note, with_kwargs=True)
 
     def note(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
-        """Remember the layer's input and mask; a forward pre-hook of its attention."""
+        """Remember what the layer's attention reads; a forward pre-hook."""
         del module
         if self._is_here:
-            mask = args[1] if len(args) > 1 else kwargs.get("attention_mask")
-            self._layer_input = first_input(args, kwargs), mask
+            self._layer_input = first_input(args, kwargs)
 
     def change(self, f: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
         """Return the projection's output [B, L, D] with the task's attention, [B, L, D]."""
         del source
         assert self._layer_input is not None, "`note` hooks the layer's attention"
-        (h, mask), self._layer_input = self._layer_input, None
-        return f + self.pals[self._active.names[-1]](h, mask)
+        h, self._layer_input = self._layer_input, None
+        return f + self.pals[self._active.names[-1]](h, self._reading.readable())
 
 
 def add_pals(
@@ -127,4 +136,4 @@ def add_pals(
     places = encoder.sublayers()
     for first, last in zip(places[::2], places[1::2], strict=True):
         pals = {task: Pal(projections[task], Attention(size, heads), activation) for task in tasks}
-        ProjectedSubLayer(last, first, pals, active)
+        ProjectedSubLayer(last, first, pals, active, encoder.reading)

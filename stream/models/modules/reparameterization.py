@@ -3,6 +3,8 @@
 P vectors of a prompt, E their width, M units of the MLP.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
@@ -59,14 +61,16 @@ class ResidualPrompt(Reparameterization):
 
 
 class PrefixMlp(Reparameterization):
-    """W2 tanh(W1 p + b1) + b2, from p [P, D], cut into the 2N tensors [P, D] of N layers' prefixes.
+    """W2 tanh(W1 p + b1) + b2, from p [P, D], cut into the keys and values of all layers' prefixes.
 
-    P D + D M + M + 2 N D (M + 1) parameters; p is drawn from a standard normal distribution.
+    P D + D M + M + S (M + 1) parameters, S the sum of their ``widths`` (D each, unless heads share
+    keys); p is drawn from a standard normal distribution.
     """
 
-    def __init__(self, length: int, width: int, units: int, layers: int):
-        super().__init__(width, units, 2 * layers * width)
+    def __init__(self, length: int, width: int, units: int, widths: Sequence[int]):
+        super().__init__(width, units, sum(widths))
         self.base = nn.Parameter(torch.zeros(length, width))
+        self._widths = list(widths)
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draw the maps, then p."""
@@ -75,6 +79,6 @@ class PrefixMlp(Reparameterization):
             self.base.copy_(torch.randn(self.base.shape, generator=generator))
 
     def forward(self) -> list[torch.Tensor]:
-        """Return keys and values of the layers, from the bottom up, each [P, D]."""
+        """Return keys and values of the layers, from the bottom up, each [P, its width]."""
         made = self.up(torch.tanh(self.down(self.base)))
-        return list(made.split(self.base.shape[1], dim=1))
+        return list(made.split(self._widths, dim=1))

@@ -5,18 +5,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from stream.errors import require
 from stream.models.encoder import Encoder
-from stream.models.modules.attention_maps import self_attentions
 from stream.models.modules.fresh import Fresh
+from stream.models.places import LinearMap
 
 
 class Rescaling(Fresh):
-    """A factor for each of a module's outputs, 1 at first: as many parameters."""
+    """A factor for each output of a map, or for each input: as many parameters, 1 at first."""
 
-    def __init__(self, width: int):
+    def __init__(self, changed: LinearMap, width: int):
         super().__init__()
         self.factors = nn.Parameter(torch.empty(width))
+        self._part = changed.part
 
     def initialize(self, generator: torch.Generator) -> None:
         """Leave everything as it is; nothing is drawn."""
@@ -24,33 +24,24 @@ class Rescaling(Fresh):
         nn.init.ones_(self.factors)
 
     def rescale(self, module: nn.Module, inputs: tuple[Any, ...], output: torch.Tensor) -> Any:
-        """Multiply an output [B, L, width] by the factors; a forward hook."""
+        """Multiply the map's outputs among those of its module by the factors; a forward hook."""
         del module, inputs
-        return output * self.factors
+        return self._part.placed(output, self._part.of(output) * self.factors)
+
+    def rescale_input(self, module: nn.Module, inputs: tuple[Any, ...]) -> Any:
+        """Multiply what a map reads, [B, L, width], by the factors; a forward pre-hook."""
+        del module
+        return (inputs[0] * self.factors, *inputs[1:])
 
 
-def insert_rescalings(encoder: Encoder, learner: str) -> None:
-    """Rescale the keys, the values and the feed-forward's inner activations of every layer.
-
-    Args:
-        encoder: the encoder.
-        learner: who asks, for the message.
-
-    Raises:
-        UserError: an encoder whose attention or feed-forward is not found.
-    """
-    places: list[tuple[nn.Module, int]] = []
-    for found in self_attentions(encoder, learner):
-        places += [(found.key, found.key.out_features), (found.value, found.value.out_features)]
-    for place in encoder.sublayers():
-        if place.position == "feedforward":
-            inner: Any = place.reader
-            require(
-                isinstance(getattr(inner, "dense", None), nn.Linear),
-                f"learner={learner}: {type(inner).__name__} has no map called dense",
-            )
-            places.append((inner, inner.dense.out_features))  # its output is behind the activation
-    for module, width in places:
-        rescaling = Rescaling(width)
-        module.add_module("ia3", rescaling)
-        module.register_forward_hook(rescaling.rescale)
+def insert_rescalings(encoder: Encoder) -> None:
+    """Rescale the keys, the values and the feed-forward's inner activations of every layer."""
+    for maps in encoder.attention_maps():
+        for role, changed in (("key", maps.key), ("value", maps.value)):
+            rescaling = Rescaling(changed, changed.out_features)
+            changed.module.add_module(changed.named("ia3", role), rescaling)
+            changed.module.register_forward_hook(rescaling.rescale)
+    for changed in encoder.inner_maps():
+        rescaling = Rescaling(changed, changed.in_features)
+        changed.module.add_module("ia3", rescaling)
+        changed.module.register_forward_pre_hook(rescaling.rescale_input)

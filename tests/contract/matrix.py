@@ -1,0 +1,191 @@
+"""Every learner on every encoder family: one battery on two tiny tasks.
+
+The tests run it for `COMMON` learners; `python -m benchmarks.encoders.table` runs it for all of
+them and writes what it finds into docs/encoders.md.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+from stream.data.task import Task
+from stream.errors import UserError
+from stream.evaluation.evaluate import logits_of
+from stream.fingerprint import tensor_digest
+from stream.learners import LEARNERS
+from stream.learners.base import Learner
+from stream.models.encoder import Encoder
+from stream.models.families.catalogue import known_types
+from stream.models.heads import TaskModel
+from stream.run.accounting import count_stored
+from stream.training.loop import fit
+from tests.conftest import CPU, SHORT, Stream, made_task
+from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence
+from tests.models.tiny_families import FAMILIES, family_encoder
+
+COMMON = ("adapter", "lora", "finetune", "replay", "prompt_tuning", "joint")
+"""The learners that the tests run on every family."""
+WHOLE = ("finetune", "replay", "joint")  # these train every weight of the encoder
+SPARSE = ("lt_sft", "diff_pruning")  # which entries are a task's own is learned
+NORM = re.compile(r"norm|\bln_", re.IGNORECASE)
+ROWS = 8  # one batch
+
+
+def shapes() -> list[str]:
+    """Return the tiny shapes whose family is described."""
+    known = set(known_types())
+    return [name for name, shape in FAMILIES.items() if shape["model_type"] in known]
+
+
+def learners() -> list[str]:
+    """Return the learners that read the encoder, those of `COMMON` first."""
+    others = sorted(name for name in LEARNERS if LEARNERS[name].tags.uses_encoder)
+    return [*COMMON, *(name for name in others if name not in COMMON)]
+
+
+def made(name: str) -> Learner:
+    """A learner that lets all it trains move.
+
+    One that leaves most entries of a tensor alone by choice moves all of them; adapters have more
+    than the one unit that a width of 16 would give them, and that a ReLU may close.
+    """
+    fields = {field.name for field in dataclasses.fields(LEARNERS[name])}
+    given = {"fraction": 1.0, "sparsity": 1.0, "reduction": 2}
+    return LEARNERS[name](**{field: given[field] for field in fields & given.keys()})
+
+
+def made_pair() -> list[Task]:
+    """Two classes, then three."""
+    return [made_task("a", 2, ROWS), made_task("b", 3, ROWS)]
+
+
+@cache
+def verdict(name: str, shape: str) -> str:
+    """Run the battery: return why the learner refuses the encoder; empty where it works.
+
+    Args:
+        name: of a learner.
+        shape: of `FAMILIES`.
+
+    Raises:
+        AssertionError: a check failed. Any other error is a defect too.
+    """
+
+    def make() -> Learner:
+        return made(name)
+
+    def encoder() -> Encoder:
+        return family_encoder(shape)
+
+    encoder()  # one that cannot be built is refused by no learner
+    try:
+        run = Stream(make(), made_pair(), encoder=encoder)
+    except UserError as error:
+        return str(error)
+    with TemporaryDirectory(prefix="matrix-") as folder:
+        check_learning(run)
+        check_serves_from_disk(run, make, Path(folder, "served"))
+        expected = evidence(run, run.tasks)
+        check_goes_on(make, run.tasks, expected, Path(folder), encoder)
+    check_bf16(make, encoder)
+    return ""
+
+
+def snapshot(state: dict[str, torch.Tensor]) -> dict[str, str]:
+    """Return the digest of each tensor."""
+    return {name: tensor_digest(tensor) for name, tensor in state.items()}
+
+
+def check_learning(run: Stream) -> None:
+    """What is promised changes and nothing else; what is isolated stays; what is stored adds up."""
+    learner, (first, second) = run.learner, run.tasks
+    begun = snapshot(dict(run.model.encoder.named_parameters()))
+    fit(learner, first, SHORT)
+    check_promise(run, begun)
+    digest, served = run.evaluate(first).digest, snapshot(learner.served_state(first.name))
+    stored, _ = count_stored(learner.stored_states([first]))
+    learner.start(second)
+    trained = set(learner.trained_parameters())
+    before = snapshot(dict(run.model.named_parameters()))
+    fit(learner, second, SHORT)
+    named = dict(run.model.named_parameters())
+    after = snapshot({name: named[name] for name in before})
+    changed = {name for name in before if after[name] != before[name]}
+    assert changed == trained, f"changed, or did not: {sorted(changed ^ trained)}"
+    check_memory(run, digest, served)
+    check_ledger(run, sum(named[name].numel() for name in changed), stored)
+
+
+def check_ledger(run: Stream, changed: int, stored: int) -> None:
+    """Hold what is counted against the sizes of the tensors that changed.
+
+    Args:
+        run: both tasks are learned.
+        changed: numbers in the tensors that the second one changed.
+        stored: numbers that were stored after the first one.
+    """
+    learner, second = run.learner, run.tasks[1]
+    if learner.name not in SPARSE:
+        assert learner.num_trained(second) == changed
+    if learner.name in COMMON:
+        head = (run.model.encoder.width + 1) * second.num_outputs
+        own = head if learner.name in WHOLE else changed
+        now, _ = count_stored(learner.stored_states(run.tasks))
+        assert now - stored == own, "what a task adds to what is stored"
+
+
+def check_promise(run: Stream, begun: dict[str, str]) -> None:
+    """Of the pretrained weights only those change that the method is known to train."""
+    encoder = run.model.encoder
+    values = {n: p for n, p in encoder.named_parameters() if n in encoder.pretrained}
+    changed = {name for name, found in snapshot(values).items() if found != begun[name]}
+    read = {name for name in values if "pooler" not in name}
+    promised = {
+        **dict.fromkeys(WHOLE, read),
+        "adapter": {name for name in read if NORM.search(name)},
+        "lora": set(),
+        "prompt_tuning": set(),
+    }
+    if run.learner.name in promised:
+        found = changed ^ promised[run.learner.name]
+        assert not found, f"pretrained weights changed, or did not: {sorted(found)}"
+
+
+def check_memory(run: Stream, digest: str, served: dict[str, str]) -> None:
+    """Hold what serves the first task, and its logits, against what they were."""
+    tags, first = run.learner.tags, run.tasks[0]
+    logits = [logits_of(run.learner, [task], "test", 512, CPU)[0] for task in run.tasks]
+    assert [found.shape for found in logits] == [(ROWS, 2), (ROWS, 3)]
+    assert all(np.isfinite(found).all() for found in logits)
+    same = run.evaluate(first).digest == digest
+    if tags.perfect_memory:
+        assert same, "the logits of the first task changed"
+    elif tags.makes_steps and not tags.is_multitask:
+        assert not same, "one encoder learned, and the logits of the first task are the same"
+    if tags.parameter_isolation:
+        now = snapshot(run.learner.served_state(first.name))
+        assert now == served, "what serves the first task changed"
+
+
+def check_bf16(make: Callable[[], Learner], encoder: Callable[[], Encoder]) -> None:
+    """A copy of the encoder in bf16 computes what it does: all that was inserted is copied."""
+    logits = {}
+    for precision in ("float32", "bf16"):
+        learner, tasks = make(), made_pair()
+        learner.lr = min(learner.lr, 2e-3)  # rounding grows with the rate, copies do not
+        model = TaskModel(encoder(), 0, 0.0, precision=precision)
+        for module in model.modules():  # masks differ otherwise
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        learner.attach(model, tasks=tasks, seed=0, pad_id=model.encoder.body.config.pad_token_id)
+        fit(learner, tasks[0], SHORT)
+        (logits[precision],) = logits_of(learner, tasks[:1], "test", 512, CPU)
+    exact = logits["float32"]
+    atol = 0.1 * max(float(np.abs(exact).max()), 0.1)
+    np.testing.assert_allclose(logits["bf16"], exact, atol=atol)
