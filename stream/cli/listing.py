@@ -9,6 +9,7 @@ from typing import Any
 
 from stream.cli.table import Column, Group, Screen
 from stream.config import choices
+from stream.config.backbone import BackboneConfig
 from stream.config.data import StreamConfig
 from stream.config.description import shown
 from stream.config.task import TaskSpec
@@ -50,8 +51,9 @@ PROTOCOL_COLUMNS = (
 BACKBONE_COLUMNS = (
     Column("name"),
     Column("encoder", 1, is_elastic=True),
-    Column("weights", 2),
-    Column("location", 3),
+    Column("pooling", 2),
+    Column("weights", 3),
+    Column("location", 4),
 )
 METRIC_COLUMNS = (
     Column("name"),
@@ -318,6 +320,7 @@ def encoders(arguments: argparse.Namespace) -> None:
         lambda backbone: [
             backbone.name,
             backbone.summary or "-",
+            str(backbone.content.get("pooling", BackboneConfig.pooling)),
             WEIGHTS.get(str(backbone.content.get("origin")), "-"),
             str(backbone.content.get("location", "-")),
         ],

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from stream.data.layout import Layout
+from stream.data.marks import ensure_marks
 from stream.data.spans.tokens import span_arrays, span_split
 from stream.data.task import Rows, Split
 from stream.data.truncation import Truncated
@@ -28,9 +30,11 @@ class TextEncoder:
 
     A row that is too long loses tokens at the end of its longest text first; in a span task only
     the context is cut. What the tokenizer's own files say about padding, truncation and the
-    longest input has no effect: ``max_length`` is what counts.
+    longest input has no effect: ``max_length`` is what counts. Every text ends in a special token,
+    which also divides the texts of a pair (`stream.data.marks`).
 
     Attributes:
+        leading: how many special tokens stand in front of a text, such as 1 for [CLS] and 0 in T5.
         pad_id: the id of the padding token, which is always masked. If the tokenizer has none, the
             token at the end of a text serves as padding.
         vocabulary_size: how many rows an embedding table must have for every token to find its own.
@@ -50,14 +54,16 @@ class TextEncoder:
 
         Raises:
             UserError: there is no tokenizer, only a slow one (not written in Rust), or one that
-                does not mark where texts begin and end.
+                does not mark where texts end and names no token that could.
         """
         tokenizer = _load(location, revision)
         self._tokenizer = tokenizer.backend_tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        end = _check(self._tokenizer, location)
-        self.pad_id = end if tokenizer.pad_token_id is None else int(tokenizer.pad_token_id)
+        _check_repeats(self._tokenizer, location)
+        marks = ensure_marks(self._tokenizer, tokenizer.eos_token_id, location)
+        self.leading = marks.leading
+        self.pad_id = marks.end if tokenizer.pad_token_id is None else int(tokenizer.pad_token_id)
         self.vocabulary_size = max(len(tokenizer), *(n + 1 for n in tokenizer.added_tokens_decoder))
         self._max_length = max_length
         key = f"{FORMAT} {max_length} {self._tokenizer.to_str()}"
@@ -172,6 +178,11 @@ def _load(location: str | Path, revision: str | None) -> Any:
         only_special = tokenizer.backend_tokenizer.get_vocab_size() <= special
     except Exception as error:  # the library written in Rust raises plain Exception
         reason = f"{type(error).__name__}: {first_line(error)}"
+        if "tiktoken" in reason and find_spec("sentencepiece") is None:  # tried last, in vain
+            reason = (
+                "its files are those of SentencePiece, whose package is not installed: "
+                "pip install 'task-stream-simulator[sentencepiece]'"
+            )
         raise UserError(f"no tokenizer in {location}: {reason}") from error
     require(
         not only_special,  # what transformers makes of a folder that has a config.json alone
@@ -181,24 +192,14 @@ def _load(location: str | Path, revision: str | None) -> Any:
     return tokenizer
 
 
-def _check(tokenizer: Any, location: str | Path) -> int:
-    """Return the token at the end of a text, if the tokenizer marks texts, always the same way."""
+def _check_repeats(tokenizer: Any, location: str | Path) -> None:
+    """Raise UserError if the tokenizer gives a text other tokens each time."""
     dropout = getattr(tokenizer.model, "dropout", None)
     require(
         not dropout,
         f"the tokenizer in {location} has dropout={dropout}, which gives a text other tokens each "
         "time; remove it from tokenizer.json",
     )
-    alone = tokenizer.encode("a")
-    marked = alone.sequence_ids[:1] == alone.sequence_ids[-1:] == [None]
-    added = tokenizer.num_special_tokens_to_add
-    divided = added(is_pair=True) > added(is_pair=False)
-    require(
-        marked and divided,
-        f"the tokenizer in {location} puts no special tokens (such as [CLS] and [SEP]) before, "
-        "between and after texts, which heads and pairs need; give it a post-processor",
-    )
-    return int(alone.ids[-1])
 
 
 def _chunks(texts: Sequence[tuple[str, ...]]) -> Iterator[slice]:

@@ -6,6 +6,7 @@ B examples, L tokens, D width.
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from stream.config.backbone import BackboneConfig
@@ -381,16 +382,22 @@ class Encoder(nn.Module):
         return sum(p.numel() for layer in self.layers() for p in layer.parameters())
 
 
-def load_encoder(config: BackboneConfig, *, vocabulary_size: int, seed: int = 0) -> Encoder:
+def load_encoder(
+    config: BackboneConfig, *, vocabulary_size: int, seed: int = 0, leading: int | None = None
+) -> Encoder:
     """Load the pretrained encoder in float32, or build one with random weights.
 
     Args:
         config: the settings of the backbone.
         vocabulary_size: the number of tokens, for random weights.
         seed: of random weights.
+        leading: how many special tokens the tokenizer puts in front of a text; by default as many
+            as tokenizers of the family do.
 
     Raises:
         UserError: an encoder that is not whole, not of a known family, or has no pooler to read.
     """
     body, family = load_body(config, vocabulary_size, seed)
+    if leading is not None:  # Llama's tokenizer puts one, that of SmolLM2, a Llama too, none
+        family = replace(family, leading=min(leading, 1))
     return Encoder(body, config.pooling, family)

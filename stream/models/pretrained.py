@@ -16,11 +16,15 @@ from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError, choose, first_line, require
 from stream.models.families.config import most_tokens, read_config
 from stream.models.families.family import Family
+from stream.models.families.paths import check_paths
 from stream.seeding import preserved_rng_state
 
 LOG = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
 STORED = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+FIRST_TOKEN = ("cls", "pooler")  # ways of pooling that read the vector of a text's first token
+# What transformers stored besides weights in the past: constants, of any type.
+CONSTANTS = (".position_ids", ".token_type_ids", ".inv_freq", ".attn.bias", ".masked_bias")
 NAMED = 3  # so many weights are named in a message
 
 
@@ -28,12 +32,13 @@ def check_backbone(backbone: BackboneConfig) -> None:
     """Check what can be checked before texts are encoded.
 
     Raises:
-        UserError: the encoder's family is not known, computes no attention as asked for, or it has
-            too few positions.
+        UserError: the encoder's family is not known, has not that pooling or way of attention, or too
+            few positions.
     """
     with _loading(backbone):
         config, family = read_config(backbone, locate(backbone))
         body, most = _body_class(config, family), most_tokens(config, family)
+    choose(f"backbone.pooling of {config.model_type}", backbone.pooling, family.pooling)
     ways = ["auto", *(a for a in family.attentions if a != "sdpa" or body._supports_sdpa)]
     choose(f"backbone.attention of {body.__name__}", backbone.attention, ways)
     require(
@@ -47,14 +52,20 @@ def check_vocabulary(backbone: BackboneConfig, texts: TextEncoder) -> None:
     """Check that the tokenizer fits the encoder.
 
     Raises:
-        UserError: a token has no row in the embedding table.
+        UserError: a token has no row in the embedding table, or a text no first token to pool.
     """
     with _loading(backbone):
-        config, _ = read_config(backbone, locate(backbone), texts.vocabulary_size)
+        config, family = read_config(backbone, locate(backbone), texts.vocabulary_size)
     require(
         texts.vocabulary_size <= config.vocab_size,
         f"the tokenizer of backbone {backbone.name!r} has {texts.vocabulary_size:,} tokens, its "
         f"embedding table {config.vocab_size:,} rows (vocab_size): they do not belong together",
+    )
+    others = [way for way in family.pooling if way not in FIRST_TOKEN]
+    require(
+        backbone.pooling not in FIRST_TOKEN or texts.leading > 0,
+        f"backbone.pooling={backbone.pooling}: the tokenizer of {backbone.name!r} puts no special "
+        f"token (such as [CLS]) in front of a text; choose from {', '.join(others)}",
     )
 
 
@@ -69,25 +80,34 @@ def load_body(
         seed: of random weights.
 
     Raises:
-        UserError: files that are missing or damaged, a family that is not known, weights that are
-            not exactly those of the encoder, or a wrong digest.
+        UserError: files that are missing or damaged, a family that is not known or describes
+            another encoder, weights that are not exactly those of the encoder, or a wrong digest.
     """
     with preserved_rng_state(), _loading(backbone):
         location = locate(backbone)
         config, family = read_config(backbone, location, vocabulary_size)
-        if backbone.origin != "random":
-            return _pretrained_body(backbone, location, family), family
-        torch.manual_seed(seed)
-        kind = _model_class(family)
-        build = getattr(kind, "from_config", None) or kind._from_config
-        return build(config, **_attention(backbone, family)), family
+        if backbone.origin == "random":
+            torch.manual_seed(seed)
+            kind = _model_class(family)
+            build = getattr(kind, "from_config", None) or kind._from_config
+            body = build(config, **_attention(backbone, family))
+        else:
+            body = _pretrained_body(backbone, location, family)
+        check_paths(body, family)
+        return body, family
 
 
 def _model_class(family: Family) -> Any:
     """Return the class of transformers that loads encoders of a family, or finds theirs."""
     import transformers
 
-    return transformers.AutoModel if family.model is None else getattr(transformers, family.model)
+    name = family.model or "AutoModel"
+    require(
+        hasattr(transformers, name),
+        f"transformers {transformers.__version__}, which is installed, has no {name}, the encoder "
+        f"of the family of {family.model_types[0]}; another version may have it",
+    )
+    return getattr(transformers, name)
 
 
 def _body_class(config: Any, family: Family) -> Any:
@@ -127,7 +147,7 @@ def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) ->
     )
     if backbone.pooling != "pooler":
         _leave_out_lacking_pooler(body, report["missing_keys"])
-    _check_whole(report, location, family)
+    _check_whole(report, location, family, body.base_model_prefix)
     _check_types(_file(backbone, location, "config.json").parent, backbone.name)
     broken = [name for name, p in body.named_parameters() if not torch.isfinite(p).all()]
     require(not broken, f"weights in {location} are not finite numbers: {_listed(broken)}")
@@ -142,10 +162,21 @@ def _leave_out_lacking_pooler(body: Any, missing: set[str]) -> None:
         missing -= idle
 
 
-def _check_whole(report: dict[str, Any], location: str, family: Family) -> None:
-    """Raise UserError if weights are missing, unexpected, or of another shape."""
-    prefixes = tuple(f"{head}." for head in family.heads)
-    unexpected = [n for n in report["unexpected_keys"] if not n.startswith(prefixes)]
+def _check_whole(report: dict[str, Any], location: str, family: Family, prefix: str) -> None:
+    """Raise UserError if weights are missing, unexpected, or of another shape.
+
+    Args:
+        report: what transformers says about the weights.
+        location: where they are.
+        family: says which weights a text encoder does not need.
+        prefix: how names of the encoder's weights begin in a model that has a head.
+    """
+    heads = tuple(f"{head}." for head in family.heads)
+    unexpected = [
+        name
+        for name in report["unexpected_keys"]
+        if not name.removeprefix(f"{prefix}.").startswith(heads) and not name.endswith(CONSTANTS)
+    ]
     shapes = [
         f"{name} {list(found)} instead of {list(wanted)}"
         for name, found, wanted in report["mismatched_keys"]
@@ -170,11 +201,15 @@ def _check_types(folder: Path, name: str) -> None:
     """Say how the weights are stored if not in float32; raise UserError unless as floats."""
     from safetensors import safe_open
 
-    paths = [folder / WEIGHTS] if (folder / WEIGHTS).is_file() else folder.glob("model-*-of-*")
+    whole = folder / WEIGHTS
+    paths = [whole] if whole.is_file() else [*folder.glob("model-*-of-*")]
+    if not paths:
+        LOG.info("backbone %s: the hub converted its weights to safetensors", name)
+        return
     stored = set()
     for path in paths:
         with safe_open(path, "pt") as file:
-            keys = (key for key in file.keys() if not key.endswith("position_ids"))  # noqa: SIM118
+            keys = [key for key in file.keys() if not key.endswith(CONSTANTS)]  # noqa: SIM118
             stored |= {file.get_slice(key).get_dtype() for key in keys}
     others = sorted(stored - set(STORED))
     require(

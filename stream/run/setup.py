@@ -66,7 +66,11 @@ def build_run(
     if config.scenario == "shared_head":
         tasks = with_shared_head(tasks, config.stream.shared_labels)
     notify(f"loading the encoder {config.backbone.name}", "")
-    encoder = load_encoder(config.backbone, vocabulary_size=text_encoder.vocabulary_size)
+    encoder = load_encoder(
+        config.backbone,
+        vocabulary_size=text_encoder.vocabulary_size,
+        leading=text_encoder.leading,
+    )
     ledger = LedgerRecord(
         base_parameters=encoder.num_parameters(),
         encoder_layer_parameters=encoder.num_layer_parameters(),

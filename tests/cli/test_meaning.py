@@ -132,7 +132,7 @@ COMPOSED = [
     ("learner=EWC", "unknown learner 'EWC'. Did you mean 'ewc'?"),
     (
         "backbone=backbone_schema",
-        "unknown backbone 'backbone_schema'. Valid: bert_base, ",
+        "unknown backbone 'backbone_schema'. Valid: albert_base, ",
     ),
     ("--cfg job -p lerner.lr", "unknown --package 'lerner.lr'. Did you mean 'learner'?"),
     ("hydra.callbacks.sweep=null", "hydra.callbacks.sweep is the program's own"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import AutoTokenizer, BertConfig
+from transformers import AutoTokenizer, BertConfig, DebertaV2Config
 
 from stream.config.backbone import BackboneConfig
 from stream.config.paths import cache_folder, locate, tokenizer_location
@@ -176,8 +176,16 @@ def dropping(folder: Path) -> None:
     (folder / "tokenizer.json").write_text(json.dumps(content))
 
 
-ONLY_AT_THE_END = processors.TemplateProcessing(
-    single="$A [SEP]", pair="$A [SEP] $B:1 [SEP]:1", special_tokens=[("[SEP]", 2)]
+def only_sentencepiece(folder: Path) -> None:
+    """A tokenizer that another package must read, which is not installed where this runs."""
+    for path in folder.iterdir():
+        path.unlink()
+    DebertaV2Config().save_pretrained(folder)
+    (folder / "spm.model").write_bytes(b"pieces")
+
+
+ONLY_BEFORE = processors.TemplateProcessing(
+    single="[CLS] $A", pair="[CLS] $A [CLS] $B:1", special_tokens=[("[CLS]", 1)]
 )
 NOT_BETWEEN = processors.TemplateProcessing(
     single="[CLS] $A [SEP]",
@@ -189,9 +197,10 @@ NOT_BETWEEN = processors.TemplateProcessing(
 @pytest.mark.parametrize(
     ("marks", "damage", "words"),
     [
-        (None, lambda _: None, "puts no special tokens"),
-        (ONLY_AT_THE_END, lambda _: None, "puts no special tokens"),
-        (NOT_BETWEEN, lambda _: None, "puts no special tokens"),
+        (None, lambda _: None, "no special token behind texts.*eos_token"),
+        (ONLY_BEFORE, lambda _: None, "no special token behind texts.*eos_token"),
+        (NOT_BETWEEN, lambda _: None, r"no special token \(such as \[SEP\]\) between two texts"),
+        (None, only_sentencepiece, r"pip install 'task-stream-simulator\[sentencepiece\]'"),
         (MARKS["bert"], dropping, "dropout=0.1"),
         (MARKS["bert"], no_files, "special tokens only"),
         (MARKS["bert"], lambda f: (f / "tokenizer.json").write_text(""), "no tokenizer in"),

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from stream.config.run import RunConfig
 from stream.data.batches import collate
 from stream.errors import UserError
 from stream.models.encoder import Encoder, load_encoder
-from stream.models.pretrained import check_backbone
+from stream.models.pretrained import check_backbone, check_vocabulary
 from stream.report.progress import Display
 from stream.report.tracking import NoTracking
 from stream.run.runner import run_stream
@@ -295,7 +296,7 @@ def chosen() -> RunConfig:
         ({"max_length": 129}, "backbone.max_length=129: 'tiny' has positions for 128 tokens"),
         ({"model_type": "roberta"}, "choose backbone.max_length=126 or less"),
         ({"vocab_size": 60}, "has 30,522 tokens, its embedding table 60 rows"),
-        ({"model_type": "deberta-v2"}, "model_type='deberta-v2'"),
+        ({"model_type": "xlnet"}, "model_type='xlnet'"),
         ({"relative_attention": True}, "unknown setting of bert"),
         ({"hidden_sise": 4}, "Did you mean 'hidden_size'?"),
     ],
@@ -310,6 +311,27 @@ def test_is_refused_before_data_are_read(
     with pytest.raises(UserError) as found:
         build_run(replace(chosen, backbone=tiny), Path())
     assert words in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("leading", "pooling", "words"),
+    [
+        (0, "cls", "choose from mean"),
+        (0, "pooler", "choose from mean"),
+        (0, "mean", ""),
+        (1, "cls", ""),
+    ],
+)
+def test_a_first_token_is_pooled_where_there_is_one(leading: int, pooling: str, words: str) -> None:
+    texts: Any = SimpleNamespace(leading=leading, vocabulary_size=VOCABULARY)
+    config = BackboneConfig("mine", "random", shape=TINY, pooling=pooling)
+    if words:
+        with pytest.raises(UserError, match=words):
+            check_vocabulary(config, texts)
+    else:
+        check_vocabulary(config, texts)
+        encoder = load_encoder(config, vocabulary_size=VOCABULARY, leading=leading)
+        assert encoder.family.leading == leading
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "pooler"])

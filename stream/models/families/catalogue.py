@@ -1,33 +1,54 @@
 """Finds the family of an encoder: among the files here, those of other packages, or one's own."""
 
-from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from stream.errors import require
-from stream.models.families.family import Family, listed, read_family
+from stream.errors import UserError, first_line, require
+from stream.models.families.family import Family, read_family
 
 ENTRY_POINTS = "task_stream.families"
 """The group of entry points; each names the path of a YAML file."""
-HOW = "docs/encoders.md says how to describe another in a YAML file (backbone.family=FILE)"
+HOW = (
+    "docs/how-to/encoders.md says how to describe another, in a YAML file (backbone.family=FILE) "
+    f"or in a package (entry points {ENTRY_POINTS})"
+)
 
 
 @cache
-def known_families() -> tuple[Family, ...]:
-    """Return the families of this package, then those of entry points."""
-    own = sorted(Path(__file__).parent.glob("*.yaml"))
-    others = [Path(entry.load()) for entry in entry_points(group=ENTRY_POINTS)]
-    return tuple(map(read_family, [*own, *others]))
+def own_families() -> tuple[Family, ...]:
+    """Return the families of this package."""
+    return tuple(map(read_family, sorted(Path(__file__).parent.glob("*.yaml"))))
+
+
+@cache
+def other_families() -> tuple[Family, ...]:
+    """Return the families that other packages describe.
+
+    Raises:
+        UserError: an entry point cannot be read.
+    """
+    found = []
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            path = Path(entry.load())
+        except Exception as error:  # whatever a package does when it is imported
+            raise UserError(
+                f"cannot read the encoder family {entry.name!r} of the entry points "
+                f"{ENTRY_POINTS} ({entry.value}): {type(error).__name__}: {first_line(error)}"
+            ) from error
+        found.append(read_family(path))
+    return tuple(found)
 
 
 def known_types() -> list[str]:
     """Return every model type that a family is known for."""
-    return sorted(name for family in known_families() for name in family.model_types)
+    families = (*own_families(), *other_families())
+    return sorted({name for family in families for name in family.model_types})
 
 
 def find_family(model_type: object, *, where: str, described: str | None = None) -> Family:
-    """Return the family of an encoder.
+    """Return the family of an encoder: of this package, or else of another one.
 
     Args:
         model_type: what its configuration says.
@@ -35,15 +56,21 @@ def find_family(model_type: object, *, where: str, described: str | None = None)
         described: the path of a YAML file that describes the family, if one was given.
 
     Raises:
-        UserError: no family has that model type.
+        UserError: no family has that model type, or a description of one cannot be read.
     """
-    families: Sequence[Family] = known_families()
     if described is not None:
-        families = [read_family(Path(described).expanduser())]
-    found = [family for family in families if model_type in family.model_types]
-    require(
-        len(found) > 0,
+        family = read_family(Path(described).expanduser())
+        require(
+            model_type in family.model_types,
+            f"{where}: model_type={model_type!r}, but backbone.family={described} describes "
+            f"{', '.join(family.model_types)} (its model_types)",
+        )
+        return family
+    for families in (own_families, other_families):
+        for family in families():
+            if model_type in family.model_types:
+                return family
+    raise UserError(
         f"{where}: model_type={model_type!r} is not an encoder family that is known here. Known: "
-        f"{listed(families)}; {HOW}",
+        f"{', '.join(known_types())}; {HOW}"
     )
-    return found[-1]

@@ -17,6 +17,10 @@ SIZES = (
     "vocab_size",
     "type_vocab_size",
     "embedding_size",
+    "num_key_value_heads",
+    "head_dim",
+    "d_kv",
+    "d_ff",
 )
 ACTIVATIONS = (
     "hidden_act",
@@ -43,7 +47,7 @@ def read_config(
         UserError: there is none, its family is not a known one, or a value in it makes the encoder
             compute otherwise than the family does.
     """
-    from transformers import CONFIG_MAPPING, PreTrainedConfig
+    from transformers import PreTrainedConfig
 
     is_random = backbone.origin == "random"
     if is_random:
@@ -56,14 +60,34 @@ def read_config(
         require(isinstance(given, dict), f"{where} is not a JSON object")
     family = find_family(given.get("model_type"), where=where, described=backbone.family)
     _check_fixed(given, family, where)
-    kind: Any = CONFIG_MAPPING[given["model_type"]]
-    settings = ["model_type", *sorted(vars(kind)["__annotations__"]), *kind.attribute_map]
-    settings += family.settings
+    kind = _config_class(given["model_type"], where)
+    settings = [*_settings(kind), *family.settings]
     for name in given if is_random else ():  # a file may say much that no one asked for
         choose(f"setting of {given['model_type']} in {where}", name, settings)
     config = kind.from_dict(given)
     _check_values(config, family, where)
     return config, family
+
+
+def _config_class(model_type: str, where: str) -> Any:
+    """Return the class of configurations of a model type."""
+    import transformers
+
+    require(
+        model_type in transformers.CONFIG_MAPPING,
+        f"{where}: transformers {transformers.__version__}, which is installed, has no "
+        f"model_type={model_type!r}; another version may have it",
+    )
+    return transformers.CONFIG_MAPPING[model_type]
+
+
+def _settings(kind: Any) -> list[str]:
+    """Return what a configuration of this class may say, also by the names of other families."""
+    from transformers import PreTrainedConfig
+
+    own = [base for base in kind.__mro__ if base not in PreTrainedConfig.__mro__]
+    declared = {name for base in own for name in vars(base).get("__annotations__", ())}
+    return ["model_type", *sorted(declared), *kind.attribute_map]
 
 
 def _check_fixed(given: Mapping[str, Any], family: Family, where: str) -> None:
@@ -81,14 +105,10 @@ def _check_values(config: Any, family: Family, where: str) -> None:
     from transformers.activations import ACT2FN
 
     for name in SIZES:
-        size = getattr(config, name, 1)
+        size, real = getattr(config, name, None), config.attribute_map.get(name, name)
         least = 0 if name in family.optional else 1
-        require(size >= least, f"{where}: {name}={size} must be at least {least}")
-    width, heads = config.hidden_size, config.num_attention_heads
-    require(
-        width % heads == 0 or hasattr(config, "head_dim") or hasattr(config, "d_kv"),
-        f"{where}: hidden_size={width} is not a multiple of num_attention_heads={heads}",
-    )
+        require(size is None or size >= least, f"{where}: {real}={size} must be at least {least}")
+    _check_heads(config, where)
     for name in ACTIVATIONS:
         activation = getattr(config, name, None)
         if isinstance(activation, str):
@@ -101,6 +121,20 @@ def _check_values(config: Any, family: Family, where: str) -> None:
     require(valid, f"{where}: pad_token_id={padding} is not one of the {rows} tokens")
     most = most_tokens(config, family)
     require(most is None or most >= 1, f"{where}: pad_token_id={padding} leaves no positions")
+
+
+def _check_heads(config: Any, where: str) -> None:
+    """Raise UserError unless attention can be divided into heads."""
+    width, heads = config.hidden_size, config.num_attention_heads
+    real = config.attribute_map
+    named = f"{where}: {real.get('hidden_size', 'hidden_size')}={width}"
+    queries = f"{real.get('num_attention_heads', 'num_attention_heads')}={heads}"
+    of_head = getattr(config, "head_dim", None) or getattr(config, "d_kv", None)
+    require(of_head is not None or width % heads == 0, f"{named} is not a multiple of {queries}")
+    keys = getattr(config, "num_key_value_heads", None) or heads
+    require(
+        heads % keys == 0, f"{where}: {queries} is not a multiple of num_key_value_heads={keys}"
+    )
 
 
 def first_position(config: Any, family: Family) -> int:

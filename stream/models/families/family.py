@@ -3,7 +3,7 @@
 Paths are those of modules: inside a layer, unless another start is named. D width of the encoder.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -139,11 +139,17 @@ def read_family(path: Path) -> Family:
     """
     try:
         return msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), Family)
-    except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
         reason = " ".join(str(error).split())
+        if "unknown field" in reason:
+            reason += f". Valid: {', '.join(_fields(reason))}"
         raise UserError(f"cannot read the encoder family in {path}: {reason}") from error
 
 
-def listed(families: Sequence[Family]) -> str:
-    """Return the model types of families in one line."""
-    return ", ".join(sorted(name for family in families for name in family.model_types))
+def _fields(reason: str) -> tuple[str, ...]:
+    """Return the fields of the part of a family that a message is about."""
+    place = reason.rpartition("$.")[2].rstrip("`")
+    part = {"attention": SubLayerPaths, "feedforward": SubLayerPaths, "positions": Positions}
+    if place in ("query", "key", "value"):
+        return FusedMap.__struct_fields__
+    return part.get(place, Family).__struct_fields__
