@@ -26,6 +26,7 @@ def hold_distances(module: nn.Module) -> None:
     most = int(inner.max_relative_positions)
     found = inner.get_rel_pos(torch.zeros(1, most + 1, 1))[0]  # of query i and key j, at i - j
     table = torch.cat([found[0].flip(0), found[1:, 0]])  # -N to N
+    table = table.to(inner.rel_embeddings.weight.device)
     module.register_buffer(TABLE, table, persistent=False)
     module.register_forward_pre_hook(_give_distances, with_kwargs=True)
 

@@ -8,6 +8,9 @@ import torch
 
 from tests.models.reference import bert as by_hand
 from tests.models.reference import check
+from tests.models.reference.capture import copies_of_a_pass
+from tests.models.reference.low_rank import Add, by_name, check_low_rank
+from tests.models.reference.post_norm import BERT
 
 SHAPE = {
     "hidden_size": 16,
@@ -24,46 +27,64 @@ DISTILBERT = {
     "hidden_dim": 24,
     "max_position_embeddings": 24,
 }
-FAMILIES: dict[str, tuple[dict[str, Any], check.Reference, Any]] = {
-    "bert": ({**SHAPE, "model_type": "bert"}, by_hand.bert, by_hand.bert_maps),
+BERT_ADD = by_name(BERT, "encoder.layer")
+FAMILIES: dict[str, tuple[dict[str, Any], check.Reference, Any, Add]] = {
+    "bert": ({**SHAPE, "model_type": "bert"}, by_hand.bert, by_hand.bert_maps, BERT_ADD),
     "roberta": (
         {**SHAPE, "model_type": "roberta", "type_vocab_size": 1},
         by_hand.roberta,
         by_hand.bert_maps,
+        BERT_ADD,
     ),
     "electra": (
         {**SHAPE, "model_type": "electra", "embedding_size": 8},
         by_hand.bert,
         by_hand.bert_maps,
+        BERT_ADD,
     ),
-    "mpnet": ({**SHAPE, "model_type": "mpnet"}, by_hand.mpnet, by_hand.mpnet_maps),
-    "distilbert": (DISTILBERT, by_hand.distilbert, by_hand.distilbert_maps),
+    "mpnet": (
+        {**SHAPE, "model_type": "mpnet"},
+        by_hand.mpnet,
+        by_hand.mpnet_maps,
+        by_name(by_hand.MPNET, "encoder.layer"),
+    ),
+    "distilbert": (
+        DISTILBERT,
+        by_hand.distilbert,
+        by_hand.distilbert_maps,
+        by_name(by_hand.DISTILBERT, "transformer.layer"),
+    ),
 }
-each = pytest.mark.parametrize(("shape", "reference", "maps"), FAMILIES.values(), ids=FAMILIES)
+each = pytest.mark.parametrize(
+    ("shape", "reference", "maps", "add"), FAMILIES.values(), ids=FAMILIES
+)
 
 
 @each
 def test_states_and_maps_are_those_of_the_definition(
-    shape: Any, reference: check.Reference, maps: Any
+    shape: Any, reference: check.Reference, maps: Any, add: Add
 ) -> None:
     check.check_states(shape, reference)
     check.check_maps(shape, maps)
+    check.check_prompt(shape, reference, by_hand)
+    check_low_rank(shape, reference, add)
 
 
 @each
 def test_adapters_are_before_the_residual(
-    shape: Any, reference: check.Reference, maps: Any
+    shape: Any, reference: check.Reference, maps: Any, add: Add
 ) -> None:
-    del maps
+    del maps, add
     check.check_adapters(shape, reference)
     check.check_identity(shape)
 
 
 @each
-def test_padding_and_masks(shape: Any, reference: check.Reference, maps: Any) -> None:
-    del reference, maps
+def test_padding_and_masks(shape: Any, reference: check.Reference, maps: Any, add: Add) -> None:
+    del reference, maps, add
     check.check_padding(shape)
     check.check_masks(shape)
+    assert not copies_of_a_pass(check.load(shape))
 
 
 def test_sinusoidal_positions_of_distilbert() -> None:

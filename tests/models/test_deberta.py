@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import torch
 
+from stream.models.modules.magnitudes import Magnitudes
 from tests.models.reference import check
 from tests.models.reference import deberta as by_hand
+from tests.models.reference.capture import copies_of_a_pass
+from tests.models.reference.low_rank import Add, by_name, check_low_rank
 
 SHAPE = {
     "hidden_size": 12,
@@ -33,20 +36,29 @@ ONE_TERM = {"hidden_size": 16, "num_attention_heads": 2}
 V1 = {**SHAPE, "model_type": "deberta"}
 V2 = {**SHAPE, "model_type": "deberta-v2"}
 V3 = {**V2, "position_buckets": 6, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
-FAMILIES: dict[str, tuple[dict[str, Any], check.Reference, Any]] = {
-    "v1": (V1, by_hand.v1, by_hand.v1_maps),
-    "v1-other": ({**V1, **OTHER}, by_hand.v1, by_hand.v1_maps),
-    "v1-c2p": ({**V1, **ONE_TERM, "pos_att_type": "c2p"}, by_hand.v1, by_hand.v1_maps),
-    "v2-other": ({**V2, **OTHER}, by_hand.v2, by_hand.v2_maps),
-    "v2-p2c": ({**V2, **ONE_TERM, "pos_att_type": "p2c"}, by_hand.v2, by_hand.v2_maps),
+V2_ADD = by_name(by_hand.V2, "encoder.layer")
+FAMILIES: dict[str, tuple[dict[str, Any], check.Reference, Any, Add]] = {
+    "v1": (V1, by_hand.v1, by_hand.v1_maps, by_hand.v1_add),
+    "v1-other": ({**V1, **OTHER}, by_hand.v1, by_hand.v1_maps, by_hand.v1_add),
+    "v1-c2p": (
+        {**V1, **ONE_TERM, "pos_att_type": "c2p"},
+        by_hand.v1,
+        by_hand.v1_maps,
+        by_hand.v1_add,
+    ),
+    "v2-other": ({**V2, **OTHER}, by_hand.v2, by_hand.v2_maps, V2_ADD),
+    "v2-p2c": ({**V2, **ONE_TERM, "pos_att_type": "p2c"}, by_hand.v2, by_hand.v2_maps, V2_ADD),
     "v2-xlarge": (
         {**V3, "conv_kernel_size": 3, "conv_act": "gelu", "norm_rel_ebd": "none"},
         by_hand.v2,
         by_hand.v2_maps,
+        V2_ADD,
     ),
-    "v3": (V3, by_hand.v2, by_hand.v2_maps),
+    "v3": (V3, by_hand.v2, by_hand.v2_maps, V2_ADD),
 }
-each = pytest.mark.parametrize(("shape", "reference", "maps"), FAMILIES.values(), ids=FAMILIES)
+each = pytest.mark.parametrize(
+    ("shape", "reference", "maps", "add"), FAMILIES.values(), ids=FAMILIES
+)
 
 
 @pytest.fixture(autouse=True)
@@ -57,23 +69,50 @@ def _in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @each
 def test_states_and_maps_are_those_of_the_definition(
-    shape: Any, reference: check.Reference, maps: Any
+    shape: Any, reference: check.Reference, maps: Any, add: Add
 ) -> None:
     check.check_states(shape, reference)
     check.check_maps(shape, maps)
+    check.check_prompt(shape, reference, by_hand)
+    check_low_rank(shape, reference, add)
 
 
 @each
 def test_adapters_are_before_the_residual(
-    shape: Any, reference: check.Reference, maps: Any
+    shape: Any, reference: check.Reference, maps: Any, add: Add
 ) -> None:
-    del maps
+    del maps, add
     check.check_adapters(shape, reference)
     check.check_identity(shape)
 
 
 @each
-def test_padding_and_masks(shape: Any, reference: check.Reference, maps: Any) -> None:
-    del reference, maps
+def test_padding_and_masks(shape: Any, reference: check.Reference, maps: Any, add: Add) -> None:
+    del reference, maps, add
     check.check_padding(shape)
     check.check_masks(shape)
+    assert not copies_of_a_pass(check.load(shape))
+
+
+def test_distances_are_those_that_transformers_finds_at_every_pass() -> None:
+    """Also of more tokens than there are positions, as where a prompt is added."""
+    encoder = check.load(V3).eval()
+    body: Any = encoder.body.encoder
+    states = torch.randn(1, 40, 12)
+    mask = torch.ones(1, 40, dtype=torch.long)
+    found = body(states, mask).last_hidden_state
+    body._forward_pre_hooks.clear()
+    assert torch.equal(found, body(states, mask).last_hidden_state)
+    assert copies_of_a_pass(encoder) == ["aten._to_copy.default"]
+
+
+def test_a_map_of_tokens_and_of_distances_is_noted_for_both() -> None:
+    """Of each, the shares of a map's outputs sum to 1."""
+    encoder, magnitudes, batch = check.load(V3), Magnitudes(), check.made_batch()
+    maps = encoder.attention_maps()[0]
+    for name in ("key", "value"):
+        magnitudes.watch(name, getattr(maps, name).module)
+    with magnitudes.noting(batch.attention_mask):
+        encoder.states(batch)
+    sums = [magnitudes.shares[name].sum().item() for name in ("key", "value")]
+    assert sums == pytest.approx([2, 1])

@@ -51,16 +51,19 @@ class Magnitudes:
             self._tokens = None
 
     def _note(self, name: str, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        """Note one output [B, L, D_out], or [B, D_out] of a map that reads one vector a text."""
+        """Note one output [B, L, D_out], or what a map makes of something else than tokens.
+
+        That is one vector a text, [B, D_out], or the embeddings of distances, [1, rows, D_out].
+        """
         del module, inputs
         if self._tokens is None:
             return
         sizes = output.detach().float().abs()
         shares = sizes / sizes.sum(-1, keepdim=True).clamp(torch.finfo(sizes.dtype).tiny)
-        if shares.ndim == 3:
+        if shares.shape[:-1] == self._tokens.shape:
             counts = self._tokens[..., None].to(shares.dtype)
             noted = (shares * counts).sum((0, 1)) / counts.sum()
         else:
-            noted = shares.mean(0)
+            noted = shares.flatten(0, -2).mean(0)
         earlier = self.shares.get(name)
         self.shares[name] = noted if earlier is None else earlier + noted

@@ -10,13 +10,22 @@ from stream.data.batches import TokenBatch
 from tests.models.reference.functions import End, Weights, layer_norm, linear, places, same
 from tests.models.reference.post_norm import BERT, Maps, Names, attended, layer, maps
 
-MPNET = Names(*(f"attention.attn.{name}" for name in "qkvo"), attention_norm="attention.LayerNorm")
+MPNET = Names(
+    query="attention.attn.q",
+    key="attention.attn.k",
+    value="attention.attn.v",
+    output="attention.attn.o",
+    attention_norm="attention.LayerNorm",
+)
 DISTILBERT = Names(
-    *(f"attention.{name}_lin" for name in ("q", "k", "v", "out")),
-    "sa_layer_norm",
-    "ffn.lin1",
-    "ffn.lin2",
-    "output_layer_norm",
+    query="attention.q_lin",
+    key="attention.k_lin",
+    value="attention.v_lin",
+    output="attention.out_lin",
+    attention_norm="sa_layer_norm",
+    inner="ffn.lin1",
+    outer="ffn.lin2",
+    feedforward_norm="output_layer_norm",
 )
 
 

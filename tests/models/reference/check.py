@@ -4,10 +4,13 @@ A family's test calls these functions with a tiny shape and a `Reference`. B exa
 D width.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, Protocol
+from unittest.mock import patch
 
 import torch
+from torch import nn
 
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
@@ -17,7 +20,7 @@ from stream.models.modules.bottleneck import Architecture, Bottleneck, insert_ad
 from stream.models.places import LinearMap, first_input
 from stream.seeding import torch_generator
 from tests.conftest import VOCABULARY
-from tests.models.reference.functions import End, Weights, gelu, linear, same
+from tests.models.reference.functions import End, Weights, gelu, linear, places, same
 
 TOLERANCE = 1e-10
 LENGTHS = (13, 4, 7)  # of the examples in a batch
@@ -121,7 +124,7 @@ def _adapted(encoder: Encoder) -> dict[tuple[int, str], Bottleneck]:
 
 
 def _gradients(
-    states: torch.Tensor, batch: TokenBatch, parameters: list[torch.Tensor]
+    states: torch.Tensor, batch: TokenBatch, parameters: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
     """Return the gradients of a fixed linear function of the texts' states."""
     coefficients = torch.randn(states.shape, generator=torch_generator(0, "loss")).to(states)
@@ -203,7 +206,6 @@ def _changed(batch: TokenBatch, example: int, token: int) -> TokenBatch:
 def check_masks(shape: dict[str, Any], *, causal: bool = False) -> None:
     """A masked token changes no bit of a real one's; a real one does, where it may be seen."""
     encoder, batch = drawn_encoder(shape), made_batch()
-    seen: Callable[[TokenBatch], list[torch.Tensor]]
 
     def seen(batch: TokenBatch) -> list[torch.Tensor]:
         with torch.no_grad():
@@ -242,7 +244,7 @@ def check_maps(shape: dict[str, Any], reference: Callable[..., Any]) -> None:
             wanted = reference(weights, config, index, read[0])
             for found, other in zip((maps.query, maps.key, maps.value), wanted, strict=True):
                 output = found.module(read[0])
-                close(found.of(output), other)
+                close(found.part.of(output), other)
                 plain = read[0] @ found.weight.T
                 close(plain if found.bias is None else plain + found.bias, other)
                 _check_placed(found, output)
@@ -252,7 +254,56 @@ def _check_placed(own: LinearMap, output: torch.Tensor) -> None:
     """What is placed among a module's outputs is found there, and the others are as they were."""
     values = torch.arange(output[..., : own.out_features].numel(), dtype=output.dtype)
     values = values.reshape(*output.shape[:-1], -1)
-    placed = own.placed(output, values)
-    close(own.of(placed), values)
-    close(own.placed(placed, own.of(output)), output)
+    placed = own.part.placed(output, values)
+    close(own.part.of(placed), values)
+    close(own.part.placed(placed, own.part.of(output)), output)
     assert (placed != output).sum() == values.numel()
+
+
+class _Words(nn.Module):
+    """A prompt that is the embeddings of words, the same before every text."""
+
+    def __init__(self, vectors: torch.Tensor):
+        super().__init__()
+        self.vectors = vectors
+
+    def forward(self, embedded: torch.Tensor) -> torch.Tensor:
+        """Return them for every text, [B, P, E]."""
+        return self.vectors.expand(len(embedded), -1, -1)
+
+
+def check_prompt(shape: dict[str, Any], reference: Reference, module: ModuleType) -> None:
+    """A prompt is read as words behind the first token, all of them at the first position.
+
+    Args:
+        shape: of the encoder.
+        reference: its forward pass.
+        module: where it finds `places`, by which it counts positions.
+    """
+    encoder, batch = drawn_encoder(shape), made_batch()
+    words = torch.tensor([[7, 11, 13, 17, 19]])
+    body: Any = encoder.body
+    table = body.get_input_embeddings().weight.detach()
+    encoder.insert_prompt(_Words(table[words]))
+
+    def widened(values: torch.Tensor, between: torch.Tensor) -> torch.Tensor:
+        between = between.expand(len(values), -1)
+        return torch.cat([values[:, :1], between, values[:, 1:]], 1)
+
+    def placed(mask: torch.Tensor, first: int = 0) -> torch.Tensor:
+        assert mask.shape[1] == batch.width + words.shape[1]
+        return widened(places(batch.attention_mask, first), torch.full_like(words, first))
+
+    wide = TokenBatch(
+        widened(batch.input_ids, words),
+        widened(batch.attention_mask, torch.ones_like(words)),
+        widened(batch.token_type_ids, torch.zeros_like(words)),
+        (),
+    )
+    with torch.no_grad(), patch.object(module, "places", placed):
+        states = reference(weights_of(encoder), encoder.body.config, wide)
+    wanted = torch.cat([states[:, :1], states[:, 1 + words.shape[1] :]], 1)
+    with torch.no_grad():
+        found = encoder.states(batch)[1]
+    for one, other in zip(real(found, batch), real(wanted, batch), strict=True):
+        close(one, other)

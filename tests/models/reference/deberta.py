@@ -29,7 +29,11 @@ from tests.models.reference.functions import (
 )
 from tests.models.reference.post_norm import BERT, Maps, Names, layer, maps
 
-V2 = Names(*(f"attention.self.{name}_proj" for name in ("query", "key", "value")))
+V2 = Names(
+    query="attention.self.query_proj",
+    key="attention.self.key_proj",
+    value="attention.self.value_proj",
+)
 
 
 def embedded(weights: Weights, config: Any, batch: TokenBatch) -> torch.Tensor:
@@ -122,11 +126,25 @@ def v1_maps(weights: Weights, config: Any, index: int, x: torch.Tensor) -> Maps:
     return q + weights[f"{name}.q_bias"], k, v + weights[f"{name}.v_bias"]
 
 
+def v1_add(
+    weights: dict[str, torch.Tensor], config: Any, index: int, role: str, change: torch.Tensor
+) -> None:
+    """Add a change [D, D] to what makes queries or values, head by head."""
+    name, number = (
+        f"encoder.layer.{index}.attention.self.in_proj.weight",
+        config.num_attention_heads,
+    )
+    parts = list(weights[name].unflatten(0, (number, 3, -1)).unbind(1))
+    place = ("query", "key", "value").index(role)
+    parts[place] = parts[place] + change.unflatten(0, (number, -1))
+    weights[name] = torch.stack(parts, 1).flatten(0, 2)
+
+
 def v1(weights: Weights, config: Any, batch: TokenBatch, end: End = same) -> torch.Tensor:
     """Return the hidden states of DeBERTa, [B, L, D]."""
     x = embedded(weights, config, batch)
     types = config.pos_att_type or []
-    table = weights.get("encoder.rel_embeddings.weight")
+    table = weights["encoder.rel_embeddings.weight"]
     for index in range(config.num_hidden_layers):
         name = f"encoder.layer.{index}"
         inside = f"{name}.attention.self"
