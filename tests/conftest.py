@@ -93,18 +93,19 @@ class Stream:
         tasks: list[Task],
         seed: int = 0,
         encoder: Callable[[], Encoder] = tiny_encoder,
+        precision: str = "float32",
     ):
         self.learner = learner
         self.tasks = tasks
         self._seed, self._encoder = seed, encoder
-        self.model = TaskModel(encoder(), seed)
+        self.model = TaskModel(encoder(), seed, precision=precision)
         self.matrix = ScoreMatrix([task.name for task in tasks])
         padding = self.model.encoder.body.config.pad_token_id
         learner.attach(self.model, tasks=tasks, seed=seed, pad_id=padding)
 
-    def fresh(self, learner: Learner, tasks: list[Task] | None = None) -> "Stream":
-        """A stream of the same tasks, or of others, on an encoder made as this one's was."""
-        return Stream(learner, tasks or self.tasks, self._seed, self._encoder)
+    def fresh(self, learner: Learner, precision: str = "float32") -> "Stream":
+        """A stream of the same tasks, on an encoder made as this one's was."""
+        return Stream(learner, self.tasks, self._seed, self._encoder, precision)
 
     def learn(self, index: int) -> None:
         """Learn one task and fill its row."""

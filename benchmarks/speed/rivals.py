@@ -5,7 +5,7 @@ training rows, outputs K, epochs, device, folder for its files); it learns and r
 that scores rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -82,10 +82,8 @@ def _collator(location: str, padded: int | None) -> Callable[[Rows], Any]:
     return DataCollatorWithPadding(tokenizer, **fixed)
 
 
-def _trained(
-    make: Any, model: Any, train: Rows, epochs: int, folder: str, collator: Any
-) -> Predict:
-    """Train with a Trainer as its documentation does; return its `predict`.
+def trainer_of(make: Any, model: Any, train: Rows, epochs: int, folder: str, collator: Any) -> Any:
+    """Return a Trainer set up as its documentation does.
 
     Args:
         make: the Trainer's class.
@@ -110,23 +108,42 @@ def _trained(
         logging_strategy="no",
         disable_tqdm=True,
     )
-    trainer = make(model=model, args=arguments, train_dataset=train, data_collator=collator)
+    return make(model=model, args=arguments, train_dataset=train, data_collator=collator)
+
+
+def _trained(
+    make: Any, model: Any, train: Rows, epochs: int, folder: str, collator: Any
+) -> Predict:
+    """Train with the Trainer of `trainer_of`; return its `predict`."""
+    trainer = trainer_of(make, model, train, epochs, folder, collator)
     trainer.train()
     return trainer.predict
+
+
+def with_lora(model: nn.Module, names: Sequence[str], **more: Any) -> Any:
+    """Return a model with peft's LoRA of rank 8.
+
+    Args:
+        model: the model; it is changed.
+        names: how the names of the linear maps end that are changed.
+        more: of `LoraConfig`.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(r=8, target_modules=[*names], **more)
+    return get_peft_model(model, config)  # type: ignore[arg-type]
 
 
 def lora(
     location: str, train: Rows, outputs: int, epochs: int, device: torch.device, folder: str
 ) -> Predict:
     """Trainer with peft's LoRA of rank 8 on queries and values."""
-    from peft import LoraConfig, TaskType, get_peft_model
+    from peft import TaskType
     from transformers import AutoModelForSequenceClassification, Trainer
 
     del device
     model = AutoModelForSequenceClassification.from_pretrained(location, num_labels=outputs)
-    names = ["query", "value"]
-    config = LoraConfig(task_type=TaskType.SEQ_CLS, r=8, target_modules=names)
-    model = get_peft_model(model, config)
+    model = with_lora(model, ["query", "value"], task_type=TaskType.SEQ_CLS)
     return _trained(Trainer, model, train, epochs, folder, _collator(location, None))
 
 

@@ -32,8 +32,8 @@ def check_backbone(backbone: BackboneConfig) -> None:
     """Check what can be checked before texts are encoded.
 
     Raises:
-        UserError: the encoder's family is not known, has not that pooling or way of attention, or too
-            few positions.
+        UserError: the encoder's family is not known, has not that pooling or way of attention, or
+            too few positions.
     """
     with _loading(backbone):
         config, family = read_config(backbone, locate(backbone))

@@ -1,11 +1,13 @@
 """A tiny shape of every encoder family, for tests: random weights, two layers of width 16.
 
-A name is that of a model type, or one with a variant behind an underscore (``t5_gated``). Where a
+A name is that of a model type, or of a variant (``t5_gated``, ``deberta-v3``). Where a
 family has a setting that could be mistaken for another of the same value (the width of a head, the
 number of heads of keys), the shape keeps them apart.
 """
 
 from typing import Any
+
+from torch import nn
 
 from stream.config.backbone import BackboneConfig
 from stream.models.encoder import Encoder, load_encoder
@@ -67,6 +69,15 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "albert": {"model_type": "albert", **SIZES, "num_hidden_layers": 3, "embedding_size": 8},
     "deberta": {"model_type": "deberta", **SIZES, **RELATIVE},
     "deberta-v2": {"model_type": "deberta-v2", **SIZES, **RELATIVE, "position_biased_input": False},
+    "deberta-v3": {
+        "model_type": "deberta-v2",
+        **SIZES,
+        **RELATIVE,
+        "position_biased_input": False,
+        "position_buckets": 4,
+        "share_att_key": True,
+        "norm_rel_ebd": "layer_norm",
+    },
     "modernbert": {
         "model_type": "modernbert",
         **SIZES,
@@ -142,3 +153,14 @@ def family_encoder(name: str, seed: int = 0, **shape: Any) -> Encoder:
     given = {**FAMILIES[name], **shape}
     config = BackboneConfig("tiny", "random", shape=given, pooling=POOLING[name])
     return load_encoder(config, vocabulary_size=VOCABULARY, seed=seed)
+
+
+def without_dropout(encoder: Encoder) -> Encoder:
+    """Have an encoder draw nothing, also where the rate is a number of the module's own."""
+    for module in encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        for name in ("dropout", "attention_dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+    return encoder

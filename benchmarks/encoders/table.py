@@ -1,0 +1,147 @@
+"""The tables of docs/encoders.md: the families, from their files, and what was measured.
+
+Run: python -m benchmarks.encoders.table results/encoders docs/encoders.md
+Text between ``<!-- encoders:NAME -->`` and ``<!-- end -->`` is replaced; NAME is one of `TABLES`.
+The matrix of learners is made by `benchmarks.encoders.matrix`.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.encoders.plan import SIZES
+from benchmarks.encoders.records import Measured, measured
+from benchmarks.paper import markdown
+from benchmarks.paper.markdown import table
+from stream.formatting import DASH
+from stream.models import families as package
+from stream.models.families.family import Family, read_family
+
+Records = Mapping[tuple[str, str], Measured]
+WAYS = ("captured", "eager", "Trainer + peft")
+AGREEMENT = "agreement"
+REFERENCE = "Trainer + peft"
+
+
+def own_families() -> dict[str, Family]:
+    """Return the families of this program by the names of their files."""
+    paths = sorted(Path(package.__file__).parent.glob("*.yaml"))
+    return {path.stem: read_family(path) for path in paths}
+
+
+def families(records: Records) -> str:
+    """Return what the families' files say: a row each."""
+    del records
+    header = "file,model types,norms,an adapter reads the output of,positions,attention reads"
+    return table(f"{header},a text's vector,soft prompts stand", _family_lines())
+
+
+def _family_lines() -> Iterator[list[str]]:
+    """Yield the rows of `families`."""
+    for name, family in own_families().items():
+        types = ", ".join(f"`{kind}`" for kind in family.model_types)
+        places = f"`{family.attention.end}`, `{family.feedforward.end}`"
+        prompts = f"behind {family.leading} token" if family.leading else "in front"
+        pooling = ", ".join(f"`{way}`" for way in family.pooling)
+        norms = f"{family.norms} a sub-layer"
+        yield [name, types, norms, places, _positions(family), _reads(family), pooling, prompts]
+
+
+def _positions(family: Family) -> str:
+    """Return how tokens know their places."""
+    kind, first = family.positions.kind, family.positions.first
+    if kind != "absolute" or first == 0:
+        return kind
+    return f"{kind}, from {'behind padding' if first == 'after_padding' else first}"
+
+
+def _reads(family: Family) -> str:
+    """Return which tokens a token reads."""
+    what = "those before" if family.causal else "all"
+    if not family.windows:
+        return what
+    return f"{what}; only near ones{'' if '*' in family.windows else ' in some layers'}"
+
+
+def speed(records: Records) -> str:
+    """Return steps a second and memory of the common sizes, a row each."""
+    header = f"encoder,parameters,{','.join(f'{way}: steps/s' for way in WAYS)}"
+    more = f"captured / eager,captured / {REFERENCE},{','.join(f'{way}: MiB' for way in WAYS)}"
+    return table(f"{header},{more}", _speed_lines(records))
+
+
+def _speed_lines(records: Records) -> Iterator[list[str]]:
+    """Yield the rows of `speed`."""
+    for name in SIZES:
+        found = [records.get((name, way)) for way in WAYS]
+        if not any(found):
+            continue
+        rates = [line and line.steps_per_s for line in found]
+        sizes = [line.parameters for line in found if line and line.parameters]
+        parameters = f"{sizes[0] / 1e6:.0f}M" if sizes else DASH
+        steps = [_number(rate, "{:.1f}") for rate in rates]
+        ratios = [_ratio(rates[0], other) for other in rates[1:]]
+        peaks = [_number(line and line.peak_mib, "{:,.0f}") for line in found]
+        yield [name, parameters, *steps, *ratios, *peaks]
+
+
+def _number(value: float | None, shown: str) -> str:
+    """Return a number, or a dash for none."""
+    return DASH if value is None else shown.format(value)
+
+
+def _ratio(one: float | None, other: float | None) -> str:
+    """Return how many times as fast one is as the other."""
+    return f"{one / other:.2f}" if one and other else DASH
+
+
+def captured(records: Records) -> str:
+    """Return which tiny encoders are captured, and how far losses are from those of eager steps."""
+    lines = []
+    for (name, way), line in records.items():
+        if way == AGREEMENT:
+            said = "no: " + line.refusal if line.refusal else "yes"
+            said = f"failed: {line.failed}" if line.failed else said
+            lines.append([f"`{name}`", said, _number(line.difference, "{:.1g}")])
+    return table("family,captured,largest difference of a loss", sorted(lines)) if lines else EMPTY
+
+
+def remarks(records: Records) -> str:
+    """Return what went wrong, why steps were not captured, and the machines."""
+    sizes = [line for line in records.values() if line.way != AGREEMENT]
+    lines = [
+        f"- {line.name}, {line.way}: {line.failed or 'executed eagerly: ' + line.refusal}"
+        for line in sizes
+        if line.failed or line.refusal
+    ]
+    machines = sorted({line.machine for line in records.values()})
+    return "\n".join([*lines, *(f"- measured on {name}" for name in machines)]) or EMPTY
+
+
+EMPTY = "Not measured yet."
+TABLES: Mapping[str, Callable[[Records], str]] = {
+    "families": families,
+    "speed": lambda records: speed(records) if records else EMPTY,
+    "remarks": remarks,
+    "captured": captured,
+}
+"""The tables by name."""
+
+
+def fill(path: Path, records: Records) -> None:
+    """Write the tables into a Markdown file."""
+    markdown.fill(path, "encoders", lambda name: TABLES[name](records))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the tables."""
+    parser = argparse.ArgumentParser(description="Write the tables of docs/encoders.md.")
+    parser.add_argument("results", type=Path)
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE.md")
+    given = parser.parse_args(arguments)
+    for path in given.files:
+        fill(path, measured(given.results))
+
+
+if __name__ == "__main__":
+    main()
