@@ -66,6 +66,8 @@ class Encoder(nn.Module):
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
         self.reading = Reading(causal=self.family.causal)
         self._uses = self._count_uses()
+        self.noted: list[object] = [self.reading, *([] if self._uses is None else [self._uses])]
+        """What changes during a pass; a layer that is computed again finds it as it was."""
         self._check_pooling()
 
     def _check_pooling(self) -> None:
@@ -338,7 +340,7 @@ class Encoder(nn.Module):
 
     def checkpoint_layers(self) -> None:
         """Let layers keep their inputs alone while a step goes forward (`recomputing`)."""
-        recompute_layers(self.layers(), self._uses)
+        recompute_layers(self.layers(), self.noted)
         self.recomputes = True
 
     def layernorm_names(self) -> set[str]:

@@ -283,6 +283,11 @@ class TaskModel(nn.Module):
         ends = head(states.tokens.float())  # [B, L, 2]
         return ends.masked_fill(states.mask[..., None] == 0, Head.NEVER).flatten(1)
 
+    @property
+    def bf16_encoder(self) -> Encoder | None:
+        """The bf16 copy that computes; None where there is none yet."""
+        return None if self._half is None else self._half.encoder
+
     def store_unchanged(self, names: Collection[str], learner: str) -> None:
         """Store weights of the encoder that learning does not change as ``backbone.storage`` says.
 

@@ -12,21 +12,20 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from stream.models.places import Uses
 
-
-def recompute_layers(layers: Iterable[nn.Module], uses: Uses | None = None) -> None:
+def recompute_layers(layers: Iterable[nn.Module], noted: list[Any]) -> None:
     """Let layers compute again what going backward needs, with the same dropout.
 
     Names and parameters stay; only the class of a layer changes, so that a copy does it too.
 
     Args:
         layers: the Transformer layers.
-        uses: counts their uses, if layers are used several times.
+        noted: objects whose attributes change during a pass; a layer that is computed again finds
+            them as they were. More may be added later.
     """
     for layer in layers:
         layer.__class__ = _recomputed(type(layer))
-        vars(layer)["counted"] = uses
+        vars(layer)["noted"] = noted
 
 
 @cache
@@ -34,17 +33,17 @@ def _recomputed(kind: type[nn.Module]) -> type[nn.Module]:
     """Return a class of layers that are computed again."""
 
     class Recomputed(kind):
-        counted: Uses | None
+        noted: list[Any]
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             if not (self.training and torch.is_grad_enabled()):
                 return super().__call__(*args, **kwargs)
-            call, uses = super().__call__, self.counted
-            before = 0 if uses is None else uses.current
+            call = super().__call__
+            before = [(each, dict(vars(each))) for each in self.noted]
 
             def compute(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-                if uses is not None:
-                    uses.current = before  # the layer counts its use again
+                for each, attributes in before:
+                    vars(each).update(attributes)
                 return call(*args, **kwargs)
 
             # As two arguments: of named ones torch does not look on which device they draw.

@@ -37,7 +37,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "t5": FAMILIES["t5"],
     "t5-gated": FAMILIES["t5_gated"],
     "mt5": FAMILIES["mt5"],
-    "umt5": {**FAMILIES["mt5"], "model_type": "umt5"},
+    "umt5": FAMILIES["umt5"],
 }
 each = pytest.mark.parametrize("name", SHAPES)
 

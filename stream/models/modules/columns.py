@@ -86,20 +86,12 @@ class Columns(ByTask):
         self._inputs: list[torch.Tensor] = []
 
     def enter(self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Give column 0 what column 0 gave below; a forward pre-hook.
-
-        Raises:
-            UserError: the layer is computed again, when those above are done already.
-        """
+        """Give column 0 what column 0 gave below; a forward pre-hook."""
         del layer
         if self._index == 0:
             self._inputs = [first_input(args, kwargs)] * (len(self._active.names) + 1)
         else:
-            require(
-                self._below.layer == self._index - 1,
-                "columns of layers cannot be computed again to save memory: each reads what the "
-                "layer below gave last; turn gradient checkpointing off",
-            )
+            assert self._below.layer == self._index - 1, "a pass goes from layer to layer"
             self._inputs = self._below.hidden
         return with_first(self._inputs[0], args, kwargs)
 
@@ -140,6 +132,7 @@ def add_columns(encoder: Encoder, tasks: Sequence[str], size: int, active: Activ
         "read itself; choose another learner or encoder",
     )
     below = Below()
+    encoder.noted.append(below)
     for index, layer in enumerate(encoder.layers()):
         columns = {}
         for place, task in enumerate(tasks):

@@ -1,0 +1,297 @@
+"""How much memory a step and an evaluation take: stored weights, gradient checkpointing, length.
+
+Run on a GPU: python -m benchmarks.encoders.memory --write docs/encoders-memory.part.md
+
+Encoders of known sizes with random weights learn one task of generated rows with adapters, in bf16,
+eagerly. One JSON line a case; the table goes between the markers of the file. On a CPU
+(--device cpu) only the bytes of weights are known, so give it small --shapes.
+"""
+
+import argparse
+import gc
+import json
+import platform
+import re
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from stream.config.backbone import BackboneConfig
+from stream.config.run import TrainingConfig
+from stream.config.task import FilesSource, TaskSpec
+from stream.data.task import Split, Task
+from stream.errors import UserError
+from stream.evaluation.evaluate import logits_of
+from stream.learners.adapter import Adapter
+from stream.models.encoder import Encoder, load_encoder
+from stream.models.heads import TaskModel
+from stream.run.setup import pick_device
+from stream.training.loop import fit
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "ModernBERT-base": {
+        "model_type": "modernbert",
+        "vocab_size": 50_368,
+        "hidden_size": 768,
+        "intermediate_size": 1152,
+        "num_hidden_layers": 22,
+        "num_attention_heads": 12,
+        "max_position_embeddings": 8192,
+    },
+    "Qwen3-0.6B": {
+        "model_type": "qwen3",
+        "vocab_size": 151_936,
+        "hidden_size": 1024,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 40_960,
+    },
+    "DeBERTa-v3-base": {
+        "model_type": "deberta-v2",
+        "vocab_size": 128_100,
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 0,
+        "relative_attention": True,
+        "position_buckets": 256,
+        "max_relative_positions": -1,
+        "norm_rel_ebd": "layer_norm",
+        "share_att_key": True,
+        "pos_att_type": ["p2c", "c2p"],
+        "position_biased_input": False,
+    },
+    "tiny": {
+        "model_type": "bert",
+        "vocab_size": 1000,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 256,
+    },
+}
+"""Those of the published encoders, and a small one to try this with."""
+POOLING = {"qwen3": "last"}
+STORAGES = ("float32", "bf16", "nf4")
+LENGTHS = (128, 512, 2048, 8192)
+STEPS = 4  # the first is not timed
+VOCABULARY = 1000  # token ids that rows have
+TABLE = re.compile(r"(<!-- memory -->\n).*?(<!-- end -->)", re.DOTALL)
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured.
+
+    Attributes:
+        encoder: a name in `SHAPES`.
+        storage: ``backbone.storage``.
+        checkpointing: ``training.gradient_checkpointing``.
+        length: tokens of every row.
+        rows: of a batch.
+    """
+
+    encoder: str
+    storage: str
+    checkpointing: bool
+    length: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured; bytes are null where they cannot be told.
+
+    Attributes:
+        parameters: of the encoder as it came.
+        weights: bytes of all weights, those of copies too.
+        learning: bytes at the peak of learning, weights included.
+        scoring: bytes at the peak of scoring.
+        step_s: seconds of a step.
+        failed: why there is nothing; empty if there is.
+    """
+
+    parameters: int = 0
+    weights: int = 0
+    learning: int | None = None
+    scoring: int | None = None
+    step_s: float | None = None
+    failed: str = ""
+
+
+def made_task(rows: int, length: int) -> Task:
+    """Return a task whose rows all have ``length`` random tokens."""
+    spec = TaskSpec(
+        title="generated rows",
+        kind="single",
+        labels=["0", "1"],
+        score_range=None,
+        metric="accuracy",
+        source="made here",
+        files=FilesSource(text=["text"]),
+    )
+    tokens = np.random.default_rng(0).integers(5, VOCABULARY, rows * length).astype(np.int32)
+    offsets = np.arange(0, rows * length + 1, length, dtype=np.int64)
+    split = Split(tokens, offsets, np.full(rows, length, np.int32), np.arange(rows) % 2)
+    return Task("made", spec, {"train": split, "test": split}, {})
+
+
+def built(case: Case) -> Encoder:
+    """Return the encoder of a case, with random weights."""
+    shape = SHAPES[case.encoder]
+    backbone = BackboneConfig(
+        case.encoder, "random", shape=shape, pooling=POOLING.get(shape["model_type"], "cls")
+    )
+    encoder = load_encoder(backbone, vocabulary_size=shape["vocab_size"])
+    if case.checkpointing:
+        encoder.checkpoint_layers()
+    return encoder
+
+
+def weight_bytes(model: TaskModel) -> int:
+    """Return the bytes of the encoder's weights and of its bf16 copy's; what they share once."""
+    copies = [model.encoder] if model.bf16_encoder is None else [model.encoder, model.bf16_encoder]
+    tensors = chain.from_iterable(encoder.parameters() for encoder in copies)
+    return sum({t.data_ptr(): t.numel() * t.element_size() for t in tensors}.values())
+
+
+def measured(case: Case, device: torch.device) -> Found:
+    """Learn a few steps and score a batch."""
+    gc.collect()
+    encoder = built(case)
+    most, parameters = encoder.most_tokens, encoder.num_parameters()
+    if most is not None and case.length > most:
+        return Found(parameters, failed=f"positions for {most} tokens")
+    task = made_task(case.rows * STEPS, case.length)
+    learner = Adapter()
+    model = TaskModel(encoder.to(device), 0, precision="bf16", storage=case.storage)
+    learner.attach(model, tasks=[task], seed=0, pad_id=0)
+    model.sync_bf16_copy()
+    found = {"parameters": parameters, "weights": weight_bytes(model)}
+    marks: list[float] = []
+
+    def on_step(step: object) -> None:
+        del step
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        marks.append(time.perf_counter())
+
+    training = TrainingConfig(epochs=1, min_steps=0, batch_size=case.rows)
+    _forget_peak(device)
+    fit(learner, task, training, on_step)
+    learning = _peak(device)
+    _forget_peak(device)
+    logits_of(learner, [task], "test", case.rows * case.length, device)
+    seconds = statistics.median(np.diff(marks).tolist())
+    return Found(**found, learning=learning, scoring=_peak(device), step_s=seconds)
+
+
+def _forget_peak(device: torch.device) -> None:
+    """Begin to look for a peak anew."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def _peak(device: torch.device) -> int | None:
+    """Return the bytes at the peak; None where torch does not count them."""
+    return torch.cuda.max_memory_allocated() if device.type == "cuda" else None
+
+
+def tried(case: Case, device: torch.device) -> Found:
+    """Measure a case, or say why that cannot be."""
+    try:
+        return measured(case, device)
+    except torch.OutOfMemoryError:
+        return Found(failed="out of memory")
+    except UserError as error:
+        return Found(failed=str(error))
+
+
+def cases(given: argparse.Namespace) -> Iterator[Case]:
+    """Yield what is asked for; what is not installed is named and left out."""
+    storages = given.storages.split(",")
+    if "nf4" in storages and find_spec("bitsandbytes") is None:
+        print("left out, bitsandbytes is not installed: nf4", file=sys.stderr)
+        storages.remove("nf4")
+    for name in given.shapes.split(","):
+        for length in map(int, given.lengths.split(",")):
+            for storage in storages:
+                for checkpointing in (False, True):
+                    yield Case(name, storage, checkpointing, length, given.rows)
+
+
+def table(results: Sequence[tuple[Case, Found]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table: a line for each encoder, storage and checkpointing."""
+    lengths = list(dict.fromkeys(case.length for case, _ in results))
+    tokens = " | ".join(f"{length:,} tokens" for length in lengths)
+    yield f"| encoder | `storage` | checkpointing | weights | {tokens} |"
+    yield "|---|---|---|---|" + "---|" * len(lengths)
+    lines: dict[tuple[str, str, bool], dict[int, Found]] = {}
+    for case, found in results:
+        key = case.encoder, case.storage, case.checkpointing
+        lines.setdefault(key, {})[case.length] = found
+    for (encoder, storage, checkpointing), by_length in lines.items():
+        weights = max(found.weights for found in by_length.values())
+        cells = " | ".join(_cell(by_length[length]) for length in lengths)
+        on = "yes" if checkpointing else "no"
+        yield f"| {encoder} | `{storage}` | {on} | {weights / MIB:,.0f} | {cells} |"
+
+
+def _cell(found: Found) -> str:
+    """Return a case's peaks in MiB and milliseconds a step, or why there is nothing."""
+    if found.failed:
+        return f"none ({found.failed})"
+    peaks = ("?" if b is None else f"{b / MIB:,.0f}" for b in (found.learning, found.scoring))
+    step = "" if found.step_s is None else f", {1000 * found.step_s:,.0f} ms"
+    return " / ".join(peaks) + step
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure every case; print JSON lines, and write the table where asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    published = ",".join(name for name in SHAPES if name != "tiny")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--shapes", default=published)
+    parser.add_argument("--storages", default=",".join(STORAGES))
+    parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)))
+    parser.add_argument("--rows", type=int, default=8)
+    parser.add_argument("--write", type=Path, help="a Markdown file with the markers")
+    given = parser.parse_args(arguments)
+    device = pick_device(given.device)
+    where = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
+    versions = f"torch {torch.__version__}, transformers {version('transformers')}"
+    results = []
+    for case in cases(given):
+        found = tried(case, device)
+        results.append((case, found))
+        line = {**asdict(case), **asdict(found), "device": where, "versions": versions}
+        print(json.dumps(line), flush=True)
+    text = "\n".join(["", f"{where}, {versions}, {given.rows} rows a batch:", "", *table(results)])
+    print(text)
+    if given.write is not None:
+        old = given.write.read_text(encoding="utf-8")
+        new, count = TABLE.subn(lambda found: f"{found[1]}{text}\n\n{found[2]}", old)
+        assert count == 1, f"{given.write} lacks <!-- memory --> and <!-- end -->"
+        given.write.write_text(new, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
