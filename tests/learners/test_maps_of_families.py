@@ -16,6 +16,7 @@ from transformers import CONFIG_MAPPING, AutoModel, DynamicCache, T5EncoderModel
 
 from stream.data.batches import TokenBatch, collate
 from stream.errors import UserError
+from stream.learners.bapna import Bapna
 from stream.learners.base import Learner
 from stream.learners.bitfit import BitFit
 from stream.learners.dora import Dora
@@ -32,8 +33,10 @@ from stream.models.families.family import read_family
 from stream.models.heads import TaskModel
 from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.columns import add_columns
+from stream.models.modules.magnitudes import Magnitudes
 from stream.models.modules.prefix import plain_attention
 from tests.conftest import VOCABULARY, made_task, tiny_encoder
+from tests.models.tiny_families import family_encoder
 
 FAMILIES = {
     "gpt2": """
@@ -378,3 +381,43 @@ def test_projected_attention_of_a_decoder_reads_no_later_token(tmp_path: Path) -
     one, other = (encoder.states(batch_of([[5, 23, last, 9]], 5))[1] for last in (31, 32))
     close(one[0, :2], other[0, :2])
     assert not torch.allclose(one[0, 2:4], other[0, 2:4], atol=1e-3)
+
+
+@pytest.mark.parametrize(("make", "stem"), [(Bapna, "adapter"), (PrefixTuning, "prefix")])
+def test_a_layer_that_is_used_again_has_modules_of_its_own_each_time(
+    make: type[Learner], stem: str
+) -> None:
+    """ALBERT's one layer of three uses: what belongs to a use matters in it, and in no other."""
+    learner, task, batch = make(), made_task("a"), batch_of(TEXTS, 7)
+    model = TaskModel(family_encoder("albert"), 0)
+    learner.attach(model, tasks=[task], seed=0, pad_id=0)
+    learner.start(task)
+    encoder, seen = model.encoder.eval(), []
+    own = [name for name, _ in encoder.named_parameters() if name not in encoder.pretrained]
+    layer = encoder.layers()[0]
+    layer.register_forward_hook(lambda m, i, out: seen.append(out[0] if len(out) == 1 else out))
+    encoder(batch)
+    before = list(seen)
+    for use in range(3):
+        names = [name for name in own if f".{stem}_{use}." in name]
+        assert len(names) == len(own) / 3 > 0
+        seen.clear()
+        kept = {name: encoder.get_parameter(name).detach().clone() for name in names}
+        with torch.no_grad():
+            for name in names:
+                encoder.get_parameter(name).add_(0.5)
+            encoder(batch)
+            for name in names:
+                encoder.get_parameter(name).copy_(kept[name])
+        same = [torch.equal(now, then) for now, then in zip(seen, before, strict=True)]
+        assert same == [index < use for index in range(3)]
+
+
+def test_the_magnitudes_of_a_map_that_reads_no_tokens_are_means_over_what_it_reads() -> None:
+    """DeBERTa maps embeddings of distances, [1, 2 k, D], whatever tokens there are."""
+    magnitudes, linear = Magnitudes(), nn.Linear(3, 4)
+    magnitudes.watch("distances", linear)
+    with magnitudes.noting(torch.tensor([[1, 1, 0], [1, 0, 0]])):
+        sizes = linear(torch.randn(1, 10, 3)).detach().abs()
+    expected = (sizes / sizes.sum(-1, keepdim=True)).mean((0, 1))
+    torch.testing.assert_close(magnitudes.shares["distances"], expected)

@@ -98,16 +98,13 @@ def attend(
         key: [B, K, L, W].
         value: [B, K, L, W].
         attention_mask: what may be read (bool), or what is added to scores, [B, 1, 1 or L, L].
-            None says that all is read, or all before where the attention is causal.
+            None says that all is read.
         kwargs: other arguments of attention functions.
     """
     prefix = prefix_of(module)
     is_causal = kwargs.pop("is_causal", None)
-    if is_causal is None:
-        is_causal = getattr(module, "is_causal", True)
-    if attention_mask is None and is_causal:
-        length = query.shape[2]
-        attention_mask = torch.ones(length, length, dtype=torch.bool, device=query.device).tril()
+    is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    assert attention_mask is not None or not is_causal, "`stream.models.masks` makes those masks"
     bias = kwargs.pop("position_bias", None)
     if bias is not None:
         kwargs["position_bias"] = prefix.widened(bias)
