@@ -68,15 +68,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "albert": {"model_type": "albert", **SIZES, "num_hidden_layers": 3, "embedding_size": 8},
     "deberta": {"model_type": "deberta", **SIZES, **RELATIVE},
-    "deberta-v2": {  # as version 3
-        "model_type": "deberta-v2",
-        **SIZES,
-        **RELATIVE,
-        "position_biased_input": False,
-        "position_buckets": 8,
-        "share_att_key": True,
-        "norm_rel_ebd": "layer_norm",
-    },
+    "deberta-v2": {"model_type": "deberta-v2", **SIZES, **RELATIVE, "position_biased_input": False},
     "deberta-v3": {
         "model_type": "deberta-v2",
         **SIZES,
