@@ -13,6 +13,7 @@ import numpy as np
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import Estimate
 from analysis.runs.values import Value, num_learned
+from stream.config.run import ADDED
 from stream.formatting import visible
 from stream.record.run_record import RunRecord
 
@@ -35,6 +36,8 @@ def _flatten(record: RunRecord) -> Iterator[tuple[str, str]]:
     for key, value in pending:  # grows while it is read
         if isinstance(value, dict):
             pending.extend((f"{key}.{name}", inner) for name, inner in value.items())
+        elif key in ADDED and value == ADDED[key]:
+            continue  # as in an older record, which lacks it
         elif key not in ("backbone", "backbone.name", "learner.name"):
             yield key, str(value)
 

@@ -29,6 +29,11 @@ class BackboneConfig(Settings):
         precision: how the encoder computes: ``float32``; ``bf16`` (a bf16 copy computes, while
             weights, heads and losses remain float32); ``auto`` is bf16 on a GPU that supports it;
             ``fast`` is so, too, on a CPU that has instructions for it.
+        storage: how weights of the encoder are stored that learning does not change: ``float32``;
+            ``bf16``, a half as large, with the same results; or ``nf4``: linear maps of layers in
+            4 bits (the extra ``4bit``), the rest in bf16. What is learned stays float32.
+        attention: how transformers computes attention: ``auto`` (as it chooses for the family),
+            ``sdpa`` (torch's fused attention) or ``eager`` (matrix products and a softmax).
         pooling: what a head reads: ``cls`` (the vector of [CLS], as in the paper), ``pooler`` (as
             in the paper's released code), ``mean`` (the mean over tokens) or ``last`` (the vector
             of a text's last token, for encoders in which a token reads those before it alone).
@@ -47,6 +52,8 @@ class BackboneConfig(Settings):
     tokenizer: str | None = None
     shape: dict[str, Any] = field(default_factory=dict)
     precision: str = setting("auto", ("auto", "float32", "bf16", "fast"))
+    storage: str = setting("float32", ("float32", "bf16", "nf4"), needs={"precision": "bf16"})
+    attention: str = setting("auto", ("auto", "sdpa", "eager"))
     pooling: str = setting("cls", ("cls", "pooler", "mean", "last"))
     max_length: int = setting(128, at_least(8))
 

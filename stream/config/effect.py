@@ -92,7 +92,7 @@ TABLE = (
     Effect(("evaluation.linear_probe",), _steps, NO_STEPS),
     Effect(("training.*", "probe.*", "checkpoint.every", "count_flops"), _steps, NO_STEPS),
     Effect(
-        ("backbone.pooling", "backbone.precision"),
+        ("backbone.pooling", "backbone.precision", "backbone.storage", "backbone.attention"),
         lambda config: _encodes(config) or (_inferred(config) and config.router.reads_features),
         "with learner={learner}, which does not run the encoder",
     ),

@@ -45,6 +45,13 @@ SCORE_NEUTRAL = (
     "probe",
     "display",
 )
+ADDED = {
+    "backbone.family": None,
+    "backbone.storage": "float32",
+    "backbone.attention": "auto",
+    "training.gradient_checkpointing": False,
+}
+"""Settings that records of older versions lack, and how it was before there was a choice."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
 DEVICES = ("auto", "cpu", "cuda", "cuda:0", "cuda:1")
@@ -64,6 +71,9 @@ class TrainingConfig(Settings):
         weight_decay: AdamW's weight decay; biases and LayerNorms have none.
         clip_norm: gradients are scaled down so that their common norm is at most this.
         engine: how a step is executed: ``eager``, ``captured`` (as a CUDA graph) or ``auto``.
+        gradient_checkpointing: keep of every layer its input alone while a step goes forward, and
+            compute the layer again to go backward: less memory, a third more work, and the same
+            gradients.
     """
 
     GROUP: ClassVar[str] = "training"
@@ -75,6 +85,7 @@ class TrainingConfig(Settings):
     weight_decay: float = setting(0.01, NOT_NEGATIVE)
     clip_norm: float = setting(1.0, POSITIVE)
     engine: str = setting("auto", ("auto", "eager", "captured"))
+    gradient_checkpointing: bool = False
 
 
 @dataclass

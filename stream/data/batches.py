@@ -16,6 +16,7 @@ from stream.data.task import Split, Task
 from stream.seeding import numpy_generator
 
 PAD_MULTIPLE = 8
+LONG, LONG_MULTIPLE = 512, 64  # tokens: of longer texts there would be a thousand shapes
 BUCKET_BATCHES = 16
 IGNORED_LABEL = -100  # a class label that adds no loss (torch's ignore_index); for scores NaN
 
@@ -167,8 +168,7 @@ class Batch(TokenBatch):
 def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Batch:
     """Pad examples of one or several tasks to one batch.
 
-    L is the length of the longest example, rounded up to a multiple of 8 to keep the number of
-    different shapes small.
+    L is the length of the longest example, rounded up (`padded_length`).
 
     Args:
         chosen: (task, split, indices of examples) of each part, in order.
@@ -199,8 +199,14 @@ def collate(chosen: Sequence[tuple[Task, Split, np.ndarray]], pad_id: int) -> Ba
 
 
 def padded_length(lengths: np.ndarray) -> int:
-    """Return the padded length of examples of these lengths."""
-    return -(-int(lengths.max()) // PAD_MULTIPLE) * PAD_MULTIPLE
+    """Return the padded length of examples of these lengths.
+
+    That of the longest one, rounded up to a multiple of 8, and above 512 of 64, to keep the number
+    of different shapes small.
+    """
+    most = int(lengths.max())
+    multiple = PAD_MULTIPLE if most <= LONG else LONG_MULTIPLE
+    return -(-most // multiple) * multiple
 
 
 def epoch_order(

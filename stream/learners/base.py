@@ -170,8 +170,8 @@ class Learner(Settings):
         """Take the model for a stream of ``tasks``; mark what is trained and what tasks own.
 
         Raises:
-            UserError: a task of a kind that the method cannot learn, or an encoder that it cannot
-                work with.
+            UserError: a task of a kind that the method cannot learn, an encoder that it cannot
+                work with, or settings of the encoder that have no effect on it.
         """
         spans = [task.name for task in tasks if task.is_span]
         require(
@@ -200,6 +200,13 @@ class Learner(Settings):
             draw_into(encoder, seed)
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.reads(name) and self.trains(name))
+        trained = {name for name, p in encoder.named_parameters() if p.requires_grad}
+        model.store_unchanged(encoder.pretrained - trained, self.name)
+        require(
+            bool(trained) or not encoder.recomputes,
+            f"training.gradient_checkpointing=true has no effect with learner={self.name}, which "
+            "trains nothing in the encoder",
+        )
         self.read_parameters = encoder.read_parameters()
         owned = [name for name in self.read_parameters if self._is_owned(name)]
         kind = SparseTaskParameters if self.tags.sparse_differences else TaskParameters

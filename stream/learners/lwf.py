@@ -23,6 +23,7 @@ from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners._shared.sequential import Sequential
 from stream.learners.base import Tags
+from stream.models.bf16 import to_bf16
 from stream.models.heads import States
 from stream.models.losses import batch_loss
 
@@ -51,7 +52,9 @@ class Lwf(Sequential):
     def begin_task(self, task: Task) -> None:
         """Keep the encoder as it is now."""
         self._teacher = copy.deepcopy(self.model.encoder).requires_grad_(requires_grad=False)
-        self._teacher.eval().to(torch.bfloat16 if self.model.in_bf16 else torch.float32)
+        self._teacher.eval()
+        if self.model.in_bf16:
+            to_bf16(self._teacher)
         named = dict(self._teacher.named_parameters())
         if self.shares_head:
             named |= self._keep_head(task)

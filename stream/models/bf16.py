@@ -1,9 +1,10 @@
 """An encoder that computes in bf16 for another one that keeps its weights in float32."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
+from torch import nn
 
 from stream.models.encoder import Encoder
 
@@ -15,37 +16,37 @@ def copy_all(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> No
             torch._foreach_copy_(list(into), list(values))  # pyright: ignore[reportPrivateImportUsage]
 
 
-def rounded(encoder: Encoder) -> Encoder:
-    """Round an encoder to bf16 in place, but for its constants, and return it.
+def to_bf16(module: nn.Module, names: Collection[str] | None = None) -> None:
+    """Store parameters in bf16, those called ``names`` or all; those in 4 bits stay as they are.
 
-    transformers loads encoders so: in bf16, rotary frequencies would turn late tokens by angles
-    that are wrong by whole radians.
+    Buffers keep their type: those of rotary positions would be turned by whole circles too far or
+    too little, at the end of a long text.
     """
-    constants = {name: encoder.get_buffer(name) for name in encoder.constants}
-    encoder.to(torch.bfloat16)
-    for name, values in constants.items():
-        path, _, last = name.rpartition(".")
-        setattr(encoder.get_submodule(path), last, values)
-    return encoder
+    for name, parameter in module.named_parameters():
+        if parameter.is_floating_point() and (names is None or name in names):
+            parameter.data = parameter.data.to(torch.bfloat16)
 
 
 class Bf16Encoder:
     """A bf16 copy of an encoder, which computes while the float32 original is what is learned.
 
     Casting every weight where it is used, as autocast does, is half of all kernels of a step. Here
-    what is trained is copied at once before, and its gradients at once after.
+    what is trained is copied at once before, and its gradients at once after. What the original
+    stores in bf16 or 4 bits itself (`to_bf16`, `four_bit`) the two share.
     """
 
     def __init__(self, original: Encoder):
         self._original = original
-        self.encoder = rounded(copy.deepcopy(original))
+        same = {id(p): p for p in original.parameters() if p.dtype != torch.float32}
+        self.encoder = copy.deepcopy(original, same)
+        to_bf16(self.encoder)
 
     def read_all(self) -> None:
         """Take all weights, and note what is trained from now on."""
         self._take_mode()
-        originals, halves = list(self._original.parameters()), list(self.encoder.parameters())
-        copy_all(halves, originals)
-        pairs = list(zip(originals, halves, strict=True))
+        both = zip(self._original.parameters(), self.encoder.parameters(), strict=True)
+        pairs = [(original, half) for original, half in both if half is not original]
+        copy_all([half for _, half in pairs], [original for original, _ in pairs])
         for original, half in pairs:
             half.requires_grad_(original.requires_grad)
         self._trained = [original for original, _ in pairs if original.requires_grad]

@@ -11,12 +11,12 @@ from torch import nn
 
 from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
-from stream.errors import UserError, choose, require
+from stream.errors import UserError, require
 from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
-from stream.models.families.config import first_position, most_tokens
+from stream.models.families.config import check_pooling, first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
-from stream.models.masks import Masks, order_in_text
+from stream.models.masks import Masks, places
 from stream.models.onednn import convolve_linears
 from stream.models.places import (
     POSITIONS,
@@ -28,6 +28,7 @@ from stream.models.places import (
     Uses,
 )
 from stream.models.pretrained import load_body
+from stream.models.recomputing import recompute_layers
 from stream.models.rotary import check_rotary
 
 
@@ -59,24 +60,17 @@ class Encoder(nn.Module):
         self.features: nn.Module | None = None
         self.prompt: nn.Module | None = None
         self._queried = False
+        self.recomputes = False
+        """Whether layers keep their inputs alone while a step goes forward."""
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
         self.reading = Reading(causal=self.family.causal)
-        # What it computes with and no checkpoint has: rotary frequencies, factors of embeddings.
-        computed = {name for name, _ in self.named_buffers()} - self.state_dict().keys()
-        self.constants = frozenset(computed)
         self._uses = self._count_uses()
         self._check_pooling()
 
     def _check_pooling(self) -> None:
         """Raise UserError unless texts can be pooled as is asked; let an idle pooler do nothing."""
-        name = type(self.body).__name__
-        require(
-            not self.family.causal or self.pooling not in ("cls", "pooler"),
-            f"backbone.pooling={self.pooling}: the first token of a decoder ({name}) reads no "
-            f"other, so it cannot stand for a text; choose from {', '.join(self.family.pooling)}",
-        )
-        choose(f"backbone.pooling of {name}", self.pooling, self.family.pooling)
+        check_pooling(self.pooling, self.family, type(self.body).__name__)
         pooler: Any = getattr(self.body, "pooler", None)
         if pooler is not None and self.pooling != "pooler":
             pooler.forward = lambda hidden: hidden  # its parameters are counted, its work not done
@@ -218,7 +212,7 @@ class Encoder(nn.Module):
             more: vectors behind the first tokens, P.
         """
         family, first = self.family, self._first_position
-        order = order_in_text(mask, more, family.leading)
+        order = places(mask, more, family.leading)
         whole = mask
         if more:  # a row that only fills up a batch may have no token
             whole = self._widened(mask, mask.amax(1, keepdim=True).expand(-1, more))
@@ -341,6 +335,11 @@ class Encoder(nn.Module):
                 f"{type(self.body).__name__} has no {path} in {type(module).__name__}, where the "
                 f"family of {self.family.model_types[0]} says that it is"
             ) from error
+
+    def checkpoint_layers(self) -> None:
+        """Let layers keep their inputs alone while a step goes forward (`recomputing`)."""
+        recompute_layers(self.layers(), self._uses)
+        self.recomputes = True
 
     def layernorm_names(self) -> set[str]:
         """Return the names of every norm's scale and shift, the embedding's included.

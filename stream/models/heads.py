@@ -3,7 +3,7 @@
 B examples, L tokens, D width, K outputs of a task's head.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -15,8 +15,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from stream.data.batches import Batch, TokenBatch
 from stream.data.shared_classes import SharedClasses
 from stream.data.task import SHARED_HEAD, Task
-from stream.models.bf16 import Bf16Encoder
+from stream.errors import require
+from stream.models.bf16 import Bf16Encoder, to_bf16
 from stream.models.encoder import Encoder
+from stream.models.four_bit import quantize_linears
 from stream.models.modules.by_task import ByTask
 from stream.seeding import torch_generator
 
@@ -114,8 +116,18 @@ class TaskModel(nn.Module):
         *,
         precision: str = "float32",
         mask: str = "none",
+        storage: str = "float32",
     ):
-        """Take the encoder; ``mask`` is that of `SharedHeadConfig`."""
+        """Take the encoder.
+
+        Args:
+            encoder: in float32.
+            seed: of the heads' first weights.
+            dropout: before the heads.
+            precision: in which the encoder computes: ``float32`` or ``bf16``.
+            mask: that of `SharedHeadConfig`.
+            storage: that of `BackboneConfig`.
+        """
         super().__init__()
         self.learning: Set[str] = frozenset()
         """The tasks whose rows are new: with a shared head, `mask` is for them alone."""
@@ -123,6 +135,8 @@ class TaskModel(nn.Module):
         self._of_task: dict[str, torch.Tensor] = {}  # bool [K], where the mask is of the task
         self.in_bf16 = precision == "bf16"
         """Whether the encoder computes in bf16."""
+        self.storage = storage
+        """How weights are stored that learning does not change."""
         self._half: Bf16Encoder | None = None
         self._computes: Bf16Encoder | None = None
         self._took = False
@@ -268,6 +282,28 @@ class TaskModel(nn.Module):
             return head(states.texts)
         ends = head(states.tokens.float())  # [B, L, 2]
         return ends.masked_fill(states.mask[..., None] == 0, Head.NEVER).flatten(1)
+
+    def store_unchanged(self, names: Collection[str], learner: str) -> None:
+        """Store weights of the encoder that learning does not change as ``backbone.storage`` says.
+
+        Args:
+            names: what they are called in the encoder.
+            learner: the method's name, for the message.
+
+        Raises:
+            UserError: learning changes all that a prediction reads, so the setting has no effect;
+                or 4 bits are not possible here.
+        """
+        if self.storage == "float32":
+            return
+        require(
+            any(map(self.encoder.reads, names)),
+            f"backbone.storage={self.storage} has no effect with learner={learner}, which trains "
+            "every weight of the encoder",
+        )
+        if self.storage == "nf4":
+            quantize_linears(self.encoder, self.encoder.layers(), names)
+        to_bf16(self.encoder, names)
 
     def sync_bf16_copy(self) -> None:
         """Note that weights changed, or which ones are trained; before every task."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from stream.errors import require
+from stream.errors import choose, require
 from stream.models.families.family import Family
 
 ALL = "*"
@@ -26,9 +26,12 @@ class Masks:
         """Read what the configuration says of attention.
 
         Raises:
-            UserError: the family says nothing of a type of layer, or names no setting.
+            UserError: the family says nothing of a type of layer, or names no setting, or its
+                attention is computed in a way that leaves something out.
         """
         kind = getattr(config, "_attn_implementation", None)
+        if kind == "sdpa":
+            choose(f"attention of {config.model_type}", kind, family.attentions)
         self._adds = kind == "eager" and family.mask == "added"
         self._causal = family.causal
         self._windows = _windows(config, family) if kind in ("eager", "sdpa") else {}
@@ -38,7 +41,7 @@ class Masks:
 
         Args:
             mask: 1 for tokens, 0 for padding, [B, L].
-            order: the places of tokens (`order_in_text`), [B, L].
+            order: the places of tokens (`places`), [B, L].
             dtype: of the attention scores.
         """
         if not self._windows:
@@ -50,7 +53,7 @@ class Masks:
         return found.get(ALL, found)
 
 
-def order_in_text(mask: torch.Tensor, between: int = 0, behind: int = 0) -> torch.Tensor:
+def places(mask: torch.Tensor, between: int = 0, behind: int = 0) -> torch.Tensor:
     """Return the place of every column in its text, from 0, [B, L + between].
 
     Padding has none of its own: that of a token before it, or -1.

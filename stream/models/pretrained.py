@@ -14,7 +14,7 @@ from stream.config.backbone import BackboneConfig
 from stream.config.paths import locate
 from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError, choose, first_line, require
-from stream.models.families.config import most_tokens, read_config
+from stream.models.families.config import check_pooling, most_tokens, read_config
 from stream.models.families.family import Family
 from stream.models.families.paths import check_paths
 from stream.seeding import preserved_rng_state
@@ -32,12 +32,15 @@ def check_backbone(backbone: BackboneConfig) -> None:
     """Check what can be checked before texts are encoded.
 
     Raises:
-        UserError: the encoder's family is not known, has not that pooling, or too few positions.
+        UserError: the encoder's family is not known, has not that pooling or computes no attention
+            as asked for, or it has too few positions.
     """
     with _loading(backbone):
         config, family = read_config(backbone, locate(backbone))
-        most = most_tokens(config, family)
-    choose(f"backbone.pooling of {config.model_type}", backbone.pooling, family.pooling)
+        body, most = _body_class(config, family), most_tokens(config, family)
+    check_pooling(backbone.pooling, family, body.__name__)
+    ways = ["auto", *(a for a in family.attentions if a != "sdpa" or body._supports_sdpa)]
+    choose(f"backbone.attention of {body.__name__}", backbone.attention, ways)
     require(
         most is None or backbone.max_length <= most,
         f"backbone.max_length={backbone.max_length}: {backbone.name!r} has positions for {most} "
@@ -86,7 +89,8 @@ def load_body(
         if backbone.origin == "random":
             torch.manual_seed(seed)
             kind = _model_class(family)
-            body = getattr(kind, "from_config", kind)(config)
+            build = getattr(kind, "from_config", None) or kind._from_config
+            body = build(config, **_attention(backbone, family))
         else:
             body = _pretrained_body(backbone, location, family)
         check_paths(body, family)
@@ -104,6 +108,21 @@ def _model_class(family: Family) -> Any:
         f"of the family of {family.model_types[0]}; another version may have it",
     )
     return getattr(transformers, name)
+
+
+def _body_class(config: Any, family: Family) -> Any:
+    """Return the class of transformers of an encoder with this configuration."""
+    kind = _model_class(family)
+    known = getattr(kind, "_model_mapping", None)
+    return kind if known is None else known[type(config)]
+
+
+def _attention(backbone: BackboneConfig, family: Family) -> dict[str, str]:
+    """Return what transformers is told about attention; it chooses itself where it may."""
+    chosen = backbone.attention
+    if chosen == "auto" and len(family.attentions) == 1:
+        chosen = family.attentions[0]
+    return {} if chosen == "auto" else {"attn_implementation": chosen}
 
 
 def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) -> nn.Module:
@@ -124,6 +143,7 @@ def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) ->
         trust_remote_code=False,
         ignore_mismatched_sizes=True,  # the report has them, and what it has is refused
         output_loading_info=True,
+        **_attention(backbone, family),
     )
     if backbone.pooling != "pooler":
         _leave_out_lacking_pooler(body, report["missing_keys"])

@@ -31,14 +31,12 @@ class PretrainedFeatures:
         """
         self._features = features
         self._encoder = copy.deepcopy(encoder).eval().requires_grad_(requires_grad=False)
-        in_bf16 = precision == "bf16"
-        # Of weights that never change, one copy in bf16 is enough.
-        self._computes = Bf16Encoder(self._encoder).encoder if in_bf16 else self._encoder
+        self._in_bf16, self._computes = precision == "bf16", self._encoder
 
     def share(self, learner: Learner) -> None:
         """Take the learner's tensors in place of those copied ones that it never changes.
 
-        They are in memory once then, and the ledger counts them once.
+        They are in memory once then, and the ledger counts them once. To be called before `of`.
         """
         inside = dict(learner.model.encoder.named_parameters())
         first = learner.task_parameters.first
@@ -49,9 +47,13 @@ class PretrainedFeatures:
                 mine = inside[name]
             else:
                 continue
-            if torch.equal(mine, parameter):  # not where a method began by changing it
+            if torch.equal(
+                mine, parameter.to(mine.dtype)
+            ):  # not where a method began by changing it
                 owner, _, last = name.rpartition(".")
                 setattr(self._encoder.get_submodule(owner), last, mine)
+        if self._in_bf16:  # of weights that never change, one copy is enough
+            self._computes = Bf16Encoder(self._encoder).encoder
 
     def tensors(self) -> Tensors:
         """Return the tensors that features are computed with, by name."""

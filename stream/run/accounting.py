@@ -7,6 +7,7 @@ import torch
 from stream.data.task import Task
 from stream.errors import IsolationError
 from stream.fingerprint import Fingerprinter
+from stream.models.four_bit import FourBitWeight
 from stream.run.run import Run
 
 
@@ -79,6 +80,12 @@ def count_stored(states: Iterable[Mapping[str, torch.Tensor]]) -> tuple[int, int
     """
     seen = {id(tensor): tensor for state in states for tensor in state.values()}
     unique = {(t.device, t.data_ptr(), tuple(t.shape)): t for t in seen.values()}
-    numbers = [tensor for tensor in unique.values() if tensor.is_floating_point()]
-    parameters = sum(tensor.numel() for tensor in numbers)  # places of sparse ones are bytes alone
+    parameters = sum(map(_numbers_in, unique.values()))
     return parameters, sum(tensor.numel() * tensor.element_size() for tensor in unique.values())
+
+
+def _numbers_in(tensor: torch.Tensor) -> int:
+    """Return how many parameters a tensor holds; places of sparse ones are bytes alone."""
+    if isinstance(tensor, FourBitWeight):
+        return tensor.numbers
+    return tensor.numel() if tensor.is_floating_point() else 0

@@ -74,6 +74,10 @@ def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) 
         f"learner {learner.name} serves {task!r} with more than an encoder of transformers "
         "and a head; export without --with-encoder",
     )
+    require(
+        not with_encoder or served.config.backbone.storage != "nf4",
+        f"{run} has its encoder in 4 bits (backbone.storage=nf4); export without --with-encoder",
+    )
     whole = with_encoder or (plain and _is_all_changed(learner, own))
     head = {n: t for n, t in own.items() if not n.startswith("encoder.")}
     written = head if whole else own

@@ -54,9 +54,15 @@ class Run:
     @cached_property
     def engine(self) -> Engine:
         """How training steps are executed."""
-        training, counting = self.config.training, self.config.count_flops
-        size = training.batch_size
-        return pick_engine(training.engine, self.learner, self.device, size, counting=counting)
+        training = self.config.training
+        return pick_engine(
+            training.engine,
+            self.learner,
+            self.device,
+            training.batch_size,
+            counting=self.config.count_flops,
+            recomputing=training.gradient_checkpointing,
+        )
 
     @cached_property
     def probe(self) -> Probe | None:

@@ -99,7 +99,11 @@ def _how(run: Run) -> str:
     if not run.learner.tags.uses_encoder:
         return "no training steps; the encoder is not run"
     how = f"training steps: {run.engine}" if run.learner.tags.makes_steps else "no training steps"
-    return f"{how}; the encoder computes in {precision}"
+    storage = run.config.backbone.storage
+    stored = "" if storage == "float32" else f", what is not trained is stored in {storage}"
+    again = run.config.training.gradient_checkpointing
+    recomputed = ", layers are computed again to go backward" if again else ""
+    return f"{how}; the encoder computes in {precision}{stored}{recomputed}"
 
 
 def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSnapshot | None:

@@ -50,11 +50,17 @@ class Selecting(Learner):
         """Take the model, whose encoder stays as it came, and make what serves.
 
         Raises:
-            UserError: as a learner, for any candidate; or one that reads other tasks' modules.
+            UserError: as a learner, for any candidate; one that reads other tasks' modules; or
+                weights in 4 bits.
         """
         require(
             not self.plain.overrides("sources"),
             f"select needs a learner that serves a task with its own modules; {self.name} does not",
+        )
+        require(
+            model.storage != "nf4",
+            "select gives every candidate the encoder's weights as they came, which 4 bits do not "
+            "keep: use backbone.storage=bf16 instead of nf4",
         )
         self.model, self.seed, self.pad_id = model, seed, pad_id
         self.learned, self.buffer, self._stream = [], None, tuple(tasks)
@@ -64,6 +70,17 @@ class Selecting(Learner):
         self._now = self._server({})
         for candidate in self.candidates:
             self._server(candidate.settings)
+        self._share_stored()
+
+    def _share_stored(self) -> None:
+        """Keep once what every learner stores otherwise than it came (``backbone.storage``)."""
+        servers = [server.model.encoder for server in self._servers.values()]
+        stored = [dict(encoder.named_parameters()) for encoder in servers]
+        for name, came in self.model.encoder.named_parameters():
+            found = [parameters[name] for parameters in stored if name in parameters]
+            if found and all(parameter.dtype != came.dtype for parameter in found):
+                for parameter in (came, *found[1:]):
+                    parameter.data = found[0].data
 
     def trial(self, candidate: Candidate) -> Learner:
         """Return a learner that can learn a task as a candidate; it has learned nothing."""
@@ -90,7 +107,8 @@ class Selecting(Learner):
         """
         learner, encoder = replace(self.plain, **settings), _shared(self.model.encoder)
         precision = "bf16" if self.model.in_bf16 else "float32"
-        model = TaskModel(encoder, seed, self.model.dropout.p, precision=precision)
+        storage = self.model.storage
+        model = TaskModel(encoder, seed, self.model.dropout.p, precision=precision, storage=storage)
         learner.attach(model, tasks=self._stream, seed=seed, pad_id=self.pad_id)
         came = dict(self.model.encoder.named_parameters())
         for name, parameter in encoder.named_parameters():

@@ -16,7 +16,7 @@ from stream.config.effect import check_effects
 from stream.config.given import given_settings
 from stream.config.members import unusable
 from stream.config.paths import conf_folder
-from stream.config.run import SCORE_NEUTRAL, RunConfig
+from stream.config.run import ADDED, SCORE_NEUTRAL, RunConfig
 from stream.config.typed import in_grammar, parse
 from stream.errors import choose, require, understood
 from stream.formatting import visible
@@ -77,6 +77,7 @@ def deciding_values(
     """Return what decides the results of a run, from its settings as JSON values.
 
     The name of the learner, which its settings do not hold, and the order of the tasks are in it.
+    What older records lack is not, where it is as it was by then.
 
     Args:
         values: what `as_values` returns, or what a record holds.
@@ -85,6 +86,10 @@ def deciding_values(
     """
     task, learner_values = values.get("task") or {}, values.get("learner") or {}
     left = {k: v for k, v in values.items() if k not in SCORE_NEUTRAL or k in counted}
+    for added, before in ADDED.items():
+        part, _, name = added.partition(".")
+        if isinstance(left.get(part), Mapping) and left[part].get(name) == before:
+            left[part] = {k: v for k, v in left[part].items() if k != name}
     named = {"learner": {"name": learner, **learner_values}, "task": list(task)}
     return {**named, "conf/task": dict(task), **{k: v for k, v in left.items() if k not in named}}
 

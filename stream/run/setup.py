@@ -77,7 +77,11 @@ def build_run(
     )
     precision = pick_precision(config.backbone.precision, device)
     mask = config.shared_head.mask
-    model = TaskModel(encoder.to(device), config.seed, precision=precision, mask=mask)
+    encoder.to(device)
+    if config.training.gradient_checkpointing:
+        encoder.checkpoint_layers()
+    storage = config.backbone.storage
+    model = TaskModel(encoder, config.seed, precision=precision, mask=mask, storage=storage)
     features = _features(config, encoder, precision)
     learner = config.learner
     if config.select is not None:

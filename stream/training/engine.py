@@ -25,7 +25,10 @@ from stream.training.capture_guard import CaptureGuard, agree
 from stream.training.schedule import optimizer_for
 
 LOG = logging.getLogger(__name__)
-WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # tokens; a GPU hardly feels the difference
+# Tokens. Of a short batch a GPU hardly feels the padding; above 512, at most a quarter is padding.
+SHORT_WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+WIDTHS = (*SHORT_WIDTHS, 640, 768, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192)
+WIDER = 2048  # steps above
 
 Compute = Callable[[Batch], torch.Tensor]
 Shape = tuple[Any, ...]
@@ -197,8 +200,7 @@ class Captured:
 
     def _width(self, width: int) -> int:
         """Return the next of few widths."""
-        most = self._model.encoder.most_tokens
-        return next((w for w in WIDTHS if width <= w and (most is None or w <= most)), width)
+        return graph_width(width, self._model.encoder.most_tokens)
 
     def _capture(self, compute: Compute, inputs: Batch, sizes: Shape) -> "_Graph | None":
         """Capture the step; nothing is learned. None where something in it refuses."""
@@ -241,6 +243,18 @@ class Captured:
         self._model.heads[task.name] = own.requires_grad_(shared.weight.requires_grad)
 
 
+def graph_width(width: int, most: int | None) -> int:
+    """Return the width to which batches are padded that a graph holds.
+
+    Args:
+        width: of the batch.
+        most: for how many tokens the encoder has positions; None for any number.
+    """
+    beyond = -(-width // WIDER) * WIDER
+    wide = next((w for w in WIDTHS if width <= w), beyond)
+    return wide if most is None else max(width, min(wide, most))
+
+
 class _Graph:
     """A captured step and where it reads its batch and writes its loss."""
 
@@ -261,7 +275,13 @@ Engine = Eager | Captured
 
 
 def pick_engine(
-    wanted: str, learner: Learner, device: torch.device, batch_size: int, *, counting: bool
+    wanted: str,
+    learner: Learner,
+    device: torch.device,
+    batch_size: int,
+    *,
+    counting: bool,
+    recomputing: bool = False,
 ) -> Engine:
     """Return the engine: ``auto`` captures where it can.
 
@@ -271,6 +291,7 @@ def pick_engine(
         device: where it learns.
         batch_size: rows of a whole batch.
         counting: operations are counted, which needs every kernel to be seen.
+        recomputing: layers are computed again to go backward.
 
     Raises:
         UserError: ``captured`` where it cannot be.
@@ -286,6 +307,8 @@ def pick_engine(
         why = "the learner changes gradients, and its tags do not say cuda_graph_safe=True"
     elif counting:
         why = "operations are counted"
+    elif recomputing:
+        why = "training.gradient_checkpointing sets back random numbers, which no graph can hold"
     require(wanted != "captured" or not why, f"training.engine=captured cannot be: {why}")
     if wanted == "eager":
         return Eager()

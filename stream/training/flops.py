@@ -71,6 +71,7 @@ def count_pass(learner: Learner, task: Task, batch_size: int, device: torch.devi
             batch = collate([(task, split, rows)], learner.pad_id)
             with meter.counting(batch):
                 batch = batch.to(device)
-                batch_loss(batch, learner.model(batch)).backward()
+                with learner.model.computing():
+                    batch_loss(batch, learner.model(batch)).backward()
     learner.model.zero_grad(set_to_none=True)
     return meter.total

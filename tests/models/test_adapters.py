@@ -211,7 +211,7 @@ def test_a_mask_is_what_transformers_makes_of_it(model_type: str, dtype: torch.d
     found = encoder.states(batch)[1]
     expected = encoder.body(input_ids=batch.input_ids, attention_mask=batch.attention_mask)[0]
     assert torch.equal(found[batch.attention_mask == 1], expected[batch.attention_mask == 1])
-    assert encoder._adds_mask == (model_type == "mpnet")
+    assert encoder._masks._adds == (model_type == "mpnet")
 
 
 def test_pooler_needs_a_pooler() -> None:

@@ -121,6 +121,28 @@ def test_every_pass_begins_with_the_first_use() -> None:
         one.there.on = True
 
 
+@pytest.mark.parametrize("form", ["sequential", "pfeiffer"])
+def test_layers_that_are_computed_again_know_their_use(form: str) -> None:
+    """Backward they come from the last use to the first; of two passes, the later one first."""
+    shape = {**SHAPES["two layers"], "hidden_dropout_prob": 0.1}
+    whole, batch = check.drawn_encoder(shape), check.made_batch()
+    adapted(whole, form)
+    again = copy.deepcopy(whole)
+    again.checkpoint_layers()
+    gradients = list[dict[str, torch.Tensor]]()
+    for encoder in (whole, again, copy.deepcopy(again)):
+        encoder.train()
+        torch.manual_seed(0)  # of dropout
+        first, second = encoder.states(batch)[1], encoder.states(batch)[1]
+        (first.sin() + second.cos()).sum().backward()
+        found = {n: p.grad for n, p in encoder.named_parameters() if p.grad is not None}
+        gradients.append(found)
+    assert gradients[0].keys() == {n for n, _ in whole.named_parameters() if "pooler" not in n}
+    for name, expected in gradients[0].items():
+        check.close(gradients[1][name], expected)
+        check.close(gradients[2][name], expected)
+
+
 # One layer: a LayerNorm behind each sub-layer (2 * 32), four maps 16 -> 16 (4 * 272), a map
 # 16 -> 32 (544) and one 32 -> 16 (528). Beside it: 60 tokens, 32 positions and 2 types of width 8,
 # their LayerNorm (16), a map 8 -> 16 (144) and the pooler (272).

@@ -16,21 +16,25 @@ from stream.learners.adapter import Adapter
 from stream.models.bf16 import Bf16Encoder
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
-from stream.models.masks import order_in_text, readable
+from stream.models.masks import places, readable
 from stream.models.modules.prompt import SoftPrompt, drawn_tokens
+from stream.models.pretrained import check_backbone, load_body
 from stream.seeding import torch_generator
 from tests.conftest import VOCABULARY, made_task
 from tests.models.reference import check
-from tests.models.reference.decoders import LlamaLike, gpt2
+from tests.models.reference.decoders import GPT2, Decoder, LlamaLike
+from tests.models.reference.forms import check_form
 from tests.models.reference.functions import gelu_tanh
 from tests.models.tiny_families import FAMILIES, WINDOW
 
-GEMMA = LlamaLike(activation=gelu_tanh, offset=1.0, scaled=True)
+WIDER = WINDOW + 1
+"""Tokens that are read where no layer reads all: two layers reach the end of a text then."""
+GEMMA = LlamaLike(activation=gelu_tanh, offset=1.0, factor=4.0)  # the root of D
 GEMMA2 = replace(GEMMA, norms_behind=True, scale=8**-0.5, cap=50.0, windows=(WINDOW, None))
-REFERENCES: dict[str, Any] = {
-    "gpt2": gpt2,
+REFERENCES: dict[str, Decoder] = {
+    "gpt2": GPT2(),
     "llama": LlamaLike(),
-    "mistral": LlamaLike(windows=(WINDOW, WINDOW)),
+    "mistral": LlamaLike(windows=(WIDER, WIDER)),
     "qwen2": LlamaLike(),
     "qwen3": LlamaLike(inner_norms=True),
     "gemma": GEMMA,
@@ -40,7 +44,7 @@ REFERENCES: dict[str, Any] = {
 }
 SHAPES = {
     **{name: FAMILIES[name] for name in REFERENCES if name in FAMILIES},
-    "mistral": {**FAMILIES["llama"], "model_type": "mistral", "sliding_window": WINDOW},
+    "mistral": {**FAMILIES["llama"], "model_type": "mistral", "sliding_window": WIDER},
 }
 DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 2.0}
 
@@ -78,6 +82,37 @@ def test_states_and_adapters_are_those_of_the_reference(name: str) -> None:
 
 
 @pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize("form", ["parallel", "multiplicative", "pfeiffer"])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma2"])
+def test_forms_of_adapters_read_what_they_should(name: str, form: str) -> None:
+    check_form(SHAPES[name], REFERENCES[name].changed, form)
+
+
+@pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize("name", ["gpt2", "llama", "qwen2", "qwen3"])
+def test_maps_of_attention(name: str) -> None:
+    check.check_maps(SHAPES[name], REFERENCES[name].queries_keys_values)
+
+
+@pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_weight_has_the_gradient_by_hand(name: str) -> None:
+    encoder, batch = check.drawn_encoder(SHAPES[name]), check.made_batch(width=16)
+    own = {n.removeprefix("body."): p for n, p in encoder.named_parameters()}
+    copies = {n: p.detach().clone().requires_grad_() for n, p in own.items()}
+    found = encoder.states(batch)[1]
+    wanted = REFERENCES[name](copies, encoder.body.config, batch)
+    for states in (found, wanted):
+        (states * batch.attention_mask[..., None]).square().mul(torch.arange(16)).sum().backward()
+    assert len(own) > 10
+    for key, parameter in own.items():
+        theirs = copies[key].grad
+        assert parameter.grad is not None
+        assert theirs is not None
+        assert (parameter.grad - theirs).abs().max() < 1e-9 * theirs.abs().max(), key
+
+
+@pytest.mark.usefixtures("in_float64")
 @pytest.mark.parametrize("name", REFERENCES)
 def test_padding_and_other_texts_change_nothing_and_later_tokens_nothing_before(name: str) -> None:
     check.check_padding(SHAPES[name], ("last", "mean"))
@@ -91,18 +126,16 @@ def prompted_states(name: str, encoder: Encoder, length: int) -> torch.Tensor:
     assert encoder.prompt is not None
     vectors = encoder.prompt.get_parameter("vectors").detach()[None]
     size = vectors.shape[1]
-    if name == "gpt2":
-        tokens = weights["wte.weight"][batch.input_ids]
-        positions = torch.tensor([[0] * size + [*range(length)]])  # a prompt has none of its own
+    tokens = reference.embedded(weights, config, batch)
+    if name == "gpt2":  # a prompt has no positions of its own
+        positions = torch.tensor([[0] * size + [*range(length)]])
     else:
-        tokens = reference.embedded(weights, config, batch)
         positions = torch.arange(size + length)[None]
     first = 1 if name in {"llama", "mistral", "gemma", "gemma2", "gemma3_text"} else 0
     x = torch.cat([tokens[:, :first], vectors, tokens[:, first:]], dim=1)
     whole = torch.ones(1, size + length, dtype=torch.int64)
-    states = reference(
-        weights, config, TokenBatch(whole, whole, whole, ()), x=x, positions=positions
-    )
+    batch = TokenBatch(whole, whole, whole, ())
+    states = reference.changed(weights, config, batch, lambda _, __, f, *___: f, x, positions)
     return torch.cat([states[0, :first], states[0, first + size :]])
 
 
@@ -163,7 +196,7 @@ def test_no_step_reads_a_value_on_the_cpu_or_computes_a_number_that_is_none(
 def test_a_token_reads_itself_and_so_many_before_it_wherever_they_stand() -> None:
     # Two columns of padding, a mark, two vectors of a prompt in columns 1 and 2, two more tokens.
     mask = torch.tensor([[0, 0, 1, 1, 1]])
-    order = order_in_text(mask, between=2, behind=1)
+    order = places(mask, between=2, behind=1)
     whole = torch.cat([mask[:, :1], torch.ones(1, 2, dtype=torch.int64), mask[:, 1:]], dim=1)
     assert order[whole == 1].tolist() == [1, 2, 0, 3, 4]  # prompt, mark, tokens
     found = readable(whole, order, 3, causal=True)[0, 0]
@@ -226,3 +259,16 @@ def test_settings_that_compute_otherwise_are_refused(
     config = BackboneConfig("tiny", "random", shape={**SHAPES[name], **setting}, pooling="last")
     with pytest.raises(UserError, match=message):
         load_encoder(config, vocabulary_size=VOCABULARY)
+
+
+def test_attention_that_leaves_the_cap_of_scores_out_is_refused() -> None:
+    shape = SHAPES["gemma2"]
+    given = BackboneConfig("tiny", "random", shape=shape, pooling="last", attention="sdpa")
+    with pytest.raises(UserError, match=r"backbone.attention of Gemma2Model 'sdpa'.*auto, eager"):
+        check_backbone(given)
+    body, family = load_body(replace(given, attention="auto"), VOCABULARY, 0)
+    config: Any = body.config
+    assert config._attn_implementation == "eager"
+    config._attn_implementation = "sdpa"
+    with pytest.raises(UserError, match=r"attention of gemma2 'sdpa'.*eager"):
+        Encoder(body, "last", family)

@@ -120,7 +120,7 @@ def test_a_package_can_describe_a_family(tmp_path: Path, monkeypatch: pytest.Mon
         ({"layers": "encoder.layer.0"}, "for 2 layers in its configuration"),
         ({"model_types": ["mine"]}, "model_type='bert-generation', but backbone.family="),
         ({"model": "NoSuchModel"}, "has no NoSuchModel"),
-        ({"pooling": ["mean"]}, "unknown backbone.pooling of bert-generation 'cls'. Valid: mean"),
+        ({"pooling": ["mean"]}, "unknown backbone.pooling of BertGenerationEncoder 'cls'. Valid: mean"),
         ({"fixed": {"hidden_size": 3}}, "hidden_size=16 cannot be used here; it must be 3"),
     ],
 )

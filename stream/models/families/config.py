@@ -147,3 +147,17 @@ def most_tokens(config: Any, family: Family) -> int | None:
     """Return for how many tokens there are positions; None where distances alone are counted."""
     most = getattr(config, "max_position_embeddings", None)
     return None if most is None else int(most) - first_position(config, family)
+
+
+def check_pooling(pooling: str, family: Family, name: str) -> None:
+    """Check that a text can be pooled as asked for.
+
+    Raises:
+        UserError: not in this family; ``name`` is that of the encoder.
+    """
+    require(
+        not family.causal or pooling not in ("cls", "pooler"),
+        f"backbone.pooling={pooling}: the first token of a decoder ({name}) reads no other, so it "
+        f"cannot stand for a text; choose from {', '.join(family.pooling)}",
+    )
+    choose(f"backbone.pooling of {name}", pooling, family.pooling)

@@ -84,6 +84,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         positions: how tokens know their places.
         mask: what eager attention can be given: also what is ``added`` to its scores, or no more
             than which are ``tokens``.
+        attentions: the ways of transformers to compute attention that compute all of it: ``sdpa``
+            leaves out what some families do to scores.
         causal: a token reads those before it alone.
         windows: of each type of layer (``layer_types`` in the configuration), which setting says
             how far away a token may be that another reads (in a causal encoder: how many tokens
@@ -116,6 +118,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     inner: str
     positions: Positions = Positions()
     mask: Literal["added", "tokens"] = "added"
+    attentions: tuple[Literal["sdpa", "eager"], ...] = ("sdpa", "eager")
     causal: bool = False
     windows: Mapping[str, str | None] = {}
     leading: int = 1

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from stream.data.batches import TokenBatch
+from tests.models.reference.forms import Change, Map
 from tests.models.reference.functions import (
     End,
     Weights,
@@ -58,56 +59,142 @@ def capped_attention(
     return torch.stack(found, dim=1)
 
 
-def embedded(weights: Weights, batch: TokenBatch, table: str) -> torch.Tensor:
-    """Return the rows of the tokens, [B, L, D]."""
-    return weights[table][batch.input_ids]
+class Decoder:
+    """A forward pass; a family says what it has in place of what stands here."""
+
+    def __call__(
+        self, weights: Weights, config: Any, batch: TokenBatch, end: End = same
+    ) -> torch.Tensor:
+        """Return the states, [B, L, D]."""
+        return self.changed(
+            weights, config, batch, lambda layer, place, f, *_: end(layer, place, f)
+        )
+
+    def changed(
+        self,
+        weights: Weights,
+        config: Any,
+        batch: TokenBatch,
+        change: Change,
+        x: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return the states with what ``change`` makes of every sub-layer, [B, L, D].
+
+        Args:
+            weights: by name.
+            config: the configuration.
+            batch: the texts.
+            change: see `Change`.
+            x: embeddings in place of those of the tokens, [B, L, D].
+            positions: in place of the tokens' own, [B, L].
+        """
+        mask = batch.attention_mask
+        positions = places(mask) if positions is None else positions
+        x = self.embedded(weights, config, batch) if x is None else x
+        x = x + self.placed(weights, positions)
+        norms = self.norms(weights, config)
+        for layer in range(config.num_hidden_layers):
+            read = norms[2 * layer](x)
+            f = self.attended(weights, config, layer, read, mask, positions)
+            x = x + change(layer, "attention", f, x, read, norms[2 * layer + 1])
+            read = norms[2 * layer + 1](x)
+            f = self.fed(weights, config, layer, read)
+            x = x + change(layer, "feedforward", f, x, read, norms[2 * layer + 2])
+        return norms[-1](x)
+
+    def embedded(self, weights: Weights, config: Any, batch: TokenBatch) -> torch.Tensor:
+        """Return what is made of the tokens, [B, L, D]."""
+        raise NotImplementedError
+
+    def placed(self, weights: Weights, positions: torch.Tensor) -> torch.Tensor | float:
+        """Return what is added for positions."""
+        del weights, positions
+        return 0.0
+
+    def norms(self, weights: Weights, config: Any) -> list[Map]:
+        """Return the norms before all sub-layers, and the last one."""
+        raise NotImplementedError
+
+    def queries_keys_values(
+        self, weights: Weights, config: Any, layer: int, read: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """Return what a layer's maps make of what its attention reads."""
+        raise NotImplementedError
+
+    def attended(
+        self,
+        weights: Weights,
+        config: Any,
+        layer: int,
+        read: torch.Tensor,
+        mask: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return F(x) of a layer's attention, [B, L, D]."""
+        raise NotImplementedError
+
+    def fed(self, weights: Weights, config: Any, layer: int, read: torch.Tensor) -> torch.Tensor:
+        """Return F(x) of a layer's feed-forward network, [B, L, D]."""
+        raise NotImplementedError
 
 
-def gpt2(
-    weights: Weights,
-    config: Any,
-    batch: TokenBatch,
-    end: End = same,
-    x: torch.Tensor | None = None,
-    positions: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Return GPT-2's states, [B, L, D].
+def columns(weights: Weights, name: str, x: torch.Tensor) -> torch.Tensor:
+    """Return x W + b with W stored as [D_in, D_out]."""
+    return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
-    Args:
-        weights: by name.
-        config: the configuration.
-        batch: the texts.
-        end: what is added in place of F(x).
-        x: embeddings in place of those of the tokens, [B, L, D].
-        positions: in place of the tokens' own, [B, L].
-    """
-    mask, eps, width = batch.attention_mask, config.layer_norm_epsilon, config.n_embd
-    x = embedded(weights, batch, "wte.weight") if x is None else x
-    x = x + weights["wpe.weight"][places(mask) if positions is None else positions]
 
-    def conv(name: str, x: torch.Tensor) -> torch.Tensor:
-        return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
+class GPT2(Decoder):
+    """GPT-2."""
 
-    for layer in range(config.n_layer):
-        name = f"h.{layer}."
-        maps = conv(f"{name}attn.c_attn", layer_norm(weights, f"{name}ln_1", x, eps))
-        q, k, v = (heads(maps[..., i * width : (i + 1) * width], config.n_head) for i in range(3))
-        scale = 1 / math.sqrt(width // config.n_head)
+    def embedded(self, weights: Weights, config: Any, batch: TokenBatch) -> torch.Tensor:
+        del config
+        return weights["wte.weight"][batch.input_ids]
+
+    def placed(self, weights: Weights, positions: torch.Tensor) -> torch.Tensor:
+        return weights["wpe.weight"][positions]
+
+    def norms(self, weights: Weights, config: Any) -> list[Map]:
+        names = [f"h.{i}.{name}" for i in range(config.n_layer) for name in ("ln_1", "ln_2")]
+        eps = config.layer_norm_epsilon
+        return [lambda x, name=name: layer_norm(weights, name, x, eps) for name in [*names, "ln_f"]]
+
+    def queries_keys_values(
+        self, weights: Weights, config: Any, layer: int, read: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        made, width = columns(weights, f"h.{layer}.attn.c_attn", read), config.n_embd
+        return made[..., :width], made[..., width : 2 * width], made[..., 2 * width :]
+
+    def attended(
+        self,
+        weights: Weights,
+        config: Any,
+        layer: int,
+        read: torch.Tensor,
+        mask: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> torch.Tensor:
+        del positions
+        made = self.queries_keys_values(weights, config, layer, read)
+        q, k, v = (heads(part, config.n_head) for part in made)
+        scale = 1 / math.sqrt(config.n_embd // config.n_head)
         context = joined(capped_attention(q, k, v, causal(mask), scale, None))
-        x = x + end(layer, "attention", conv(f"{name}attn.c_proj", context))
-        inner = conv(f"{name}mlp.c_fc", layer_norm(weights, f"{name}ln_2", x, eps))
-        x = x + end(layer, "feedforward", conv(f"{name}mlp.c_proj", gelu_tanh(inner)))
-    return layer_norm(weights, "ln_f", x, eps)
+        return columns(weights, f"h.{layer}.attn.c_proj", context)
+
+    def fed(self, weights: Weights, config: Any, layer: int, read: torch.Tensor) -> torch.Tensor:
+        del config
+        inner = gelu_tanh(columns(weights, f"h.{layer}.mlp.c_fc", read))
+        return columns(weights, f"h.{layer}.mlp.c_proj", inner)
 
 
 @dataclass(frozen=True)
-class LlamaLike:
+class LlamaLike(Decoder):
     """What differs among Llama and its relatives.
 
     Attributes:
         activation: of the gate.
         offset: added to the weights of norms.
-        scaled: embeddings are multiplied by the root of D.
+        factor: of embeddings.
         inner_norms: of every query and key.
         norms_behind: what a sub-layer adds is the output of a norm.
         scale: of scores; None is 1 / sqrt(width of a head).
@@ -118,7 +205,7 @@ class LlamaLike:
 
     activation: Callable[[torch.Tensor], torch.Tensor] = silu
     offset: float = 0.0
-    scaled: bool = False
+    factor: float = 1.0
     inner_norms: bool = False
     norms_behind: bool = False
     scale: float | None = None
@@ -126,64 +213,62 @@ class LlamaLike:
     thetas: tuple[float | None, ...] = (10_000.0, 10_000.0)
     windows: tuple[int | None, ...] = (None, None)
 
-    def __call__(
-        self,
-        weights: Weights,
-        config: Any,
-        batch: TokenBatch,
-        end: End = same,
-        x: torch.Tensor | None = None,
-        positions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return the states, [B, L, D]; arguments as those of `gpt2`."""
-        if x is None:
-            x = self.embedded(weights, config, batch)
-        positions = places(batch.attention_mask) if positions is None else positions
-
-        def norm(name: str, x: torch.Tensor) -> torch.Tensor:
-            return rms_norm(weights, name, x, config.rms_norm_eps, self.offset)
-
-        before = "pre_feedforward" if self.norms_behind else "post_attention"
-        for layer in range(config.num_hidden_layers):
-            name = f"layers.{layer}."
-            maps = tuple(f"{name}mlp.{part}_proj" for part in ("gate", "up", "down"))
-            seen = norm(f"{name}input_layernorm", x)
-            f = self._attended(weights, config, seen, batch.attention_mask, positions, layer)
-            if self.norms_behind:
-                f = norm(f"{name}post_attention_layernorm", f)
-            x = x + end(layer, "attention", f)
-            f = gated(weights, maps, norm(f"{name}{before}_layernorm", x), self.activation)
-            if self.norms_behind:
-                f = norm(f"{name}post_feedforward_layernorm", f)
-            x = x + end(layer, "feedforward", f)
-        return norm("norm", x)
-
     def embedded(self, weights: Weights, config: Any, batch: TokenBatch) -> torch.Tensor:
-        """Return what the first layer reads, [B, L, D]."""
-        rows = embedded(weights, batch, "embed_tokens.weight")
-        return rows * math.sqrt(config.hidden_size) if self.scaled else rows
+        del config
+        return weights["embed_tokens.weight"][batch.input_ids] * self.factor
 
-    def _attended(
+    def norm(self, weights: Weights, config: Any, name: str) -> Map:
+        """Return a norm by its name."""
+        return lambda x: rms_norm(weights, name, x, config.rms_norm_eps, self.offset)
+
+    def norms(self, weights: Weights, config: Any) -> list[Map]:
+        second = "pre_feedforward" if self.norms_behind else "post_attention"
+        both, layers = ("input", second), range(config.num_hidden_layers)
+        names = [f"layers.{i}.{name}_layernorm" for i in layers for name in both]
+        return [self.norm(weights, config, name) for name in [*names, "norm"]]
+
+    def behind(
+        self, weights: Weights, config: Any, layer: int, place: str, f: torch.Tensor
+    ) -> torch.Tensor:
+        """Return what a sub-layer gives behind its last map."""
+        if not self.norms_behind:
+            return f
+        return self.norm(weights, config, f"layers.{layer}.post_{place}_layernorm")(f)
+
+    def queries_keys_values(
+        self, weights: Weights, config: Any, layer: int, read: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        del config
+        return tuple(linear(weights, f"layers.{layer}.self_attn.{n}_proj", read) for n in "qkv")
+
+    def attended(
         self,
         weights: Weights,
         config: Any,
-        seen: torch.Tensor,
+        layer: int,
+        read: torch.Tensor,
         mask: torch.Tensor,
         positions: torch.Tensor,
-        layer: int,
     ) -> torch.Tensor:
-        """Return what a layer's attention makes of its input, [B, L, D]."""
-        name, theta = f"layers.{layer}.self_attn.", self.thetas[layer]
-        found = []
-        for part in "qkv":
-            count = config.num_attention_heads if part == "q" else config.num_key_value_heads
-            mapped = heads(linear(weights, f"{name}{part}_proj", seen), count)
-            if self.inner_norms and part != "v":
-                norm = f"{name}{part}_norm"
-                mapped = rms_norm(weights, norm, mapped, config.rms_norm_eps, self.offset)
-            turns = part != "v" and theta is not None
-            found.append(rotate(mapped, positions, theta) if turns else mapped)
-        q, k, v = found
+        name, theta, groups = (
+            f"layers.{layer}.self_attn",
+            self.thetas[layer],
+            config.num_key_value_heads,
+        )
+        q, k, v = self.queries_keys_values(weights, config, layer, read)
+        q, k, v = heads(q, config.num_attention_heads), heads(k, groups), heads(v, groups)
+        if self.inner_norms:
+            q = self.norm(weights, config, f"{name}.q_norm")(q)
+            k = self.norm(weights, config, f"{name}.k_norm")(k)
+        if theta is not None:
+            q, k = rotate(q, positions, theta), rotate(k, positions, theta)
         scale = 1 / math.sqrt(q.shape[-1]) if self.scale is None else self.scale
         context = capped_attention(q, k, v, causal(mask, self.windows[layer]), scale, self.cap)
-        return linear(weights, f"{name}o_proj", joined(context))
+        f = linear(weights, f"{name}.o_proj", joined(context))
+        return self.behind(weights, config, layer, "attention", f)
+
+    def fed(self, weights: Weights, config: Any, layer: int, read: torch.Tensor) -> torch.Tensor:
+        mlp = f"layers.{layer}.mlp."
+        names = (f"{mlp}gate_proj", f"{mlp}up_proj", f"{mlp}down_proj")
+        f = gated(weights, names, read, self.activation)
+        return self.behind(weights, config, layer, "feedforward", f)
