@@ -1,5 +1,6 @@
 """ModernBERT, T5, mT5 and umT5 against forward passes by hand; masks that a CUDA graph can hold."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from stream.data.batches import TokenBatch, collate
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.models.encoder import Encoder
+from stream.models.families.config import most_tokens, read_config
 from stream.models.heads import TaskModel
 from stream.models.masks import places, readable
 from stream.models.modules.prompt import SoftPrompt
@@ -208,7 +210,8 @@ def test_a_cuda_graph_can_hold_a_step(name: str, monkeypatch: pytest.MonkeyPatch
 def test_eager_attention_reads_the_same_tokens(name: str) -> None:
     encoder, batch = check.drawn_encoder(SHAPES[name]), check.made_batch(width=16, side="left")
     expected = check.real(encoder.states(batch)[1], batch)
-    encoder.body.config._attn_implementation = "eager"
+    config: Any = encoder.body.config
+    config._attn_implementation = "eager"
     found = check.real(Encoder(encoder.body, encoder.pooling).states(batch)[1], batch)
     torch.testing.assert_close(found, expected, rtol=ROUGH, atol=ROUGH)
 
@@ -254,3 +257,43 @@ def test_a_checkpoint_with_heads_is_read_whole_or_refused(
     save_file({key: w for key, w in weights.items() if key != lost}, file, {"format": "pt"})
     with pytest.raises(UserError, match="1 missing"):
         load_body(settings, VOCABULARY, 0)
+
+
+def test_settings_of_older_files_are_read(tmp_path: Path) -> None:
+    """As in the configurations that the authors published; one that says otherwise is heard."""
+    older = {
+        "global_attn_every_n_layers": 2,
+        "global_rope_theta": 8000.0,
+        "local_rope_theta": 500.0,
+        "position_embedding_type": "absolute",
+        "reference_compile": True,
+        "num_hidden_layers": 4,
+    }
+    newer = {"layer_types", "rope_parameters"}
+    shape = {k: v for k, v in SHAPES["modernbert"].items() if k not in newer}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(shape | older))
+    found, family = read_config(BackboneConfig("t", "folder", str(tmp_path)), str(tmp_path))
+    bases = {"full_attention": 8000.0, "sliding_attention": 500.0}
+    said = {
+        "num_hidden_layers": 4,
+        "layer_types": [*bases, *bases],
+        "rope_parameters": {
+            kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()
+        },
+    }
+    config: Any = transformers.ModernBertConfig.from_dict({**shape, **said})
+    assert most_tokens(found, family) == 32
+    body = transformers.ModernBertModel(config)
+    again = transformers.ModernBertModel(found)
+    again.load_state_dict(body.state_dict())
+    batch = check.made_batch()
+    with torch.no_grad():
+        states = Encoder(body.eval()).states(batch)[1]
+        torch.testing.assert_close(Encoder(again.eval()).states(batch)[1], states, rtol=0, atol=0)
+
+
+def test_t5_has_a_place_behind_its_dropout_and_no_end_of_positions() -> None:
+    encoder = check.load(SHAPES["t5"])
+    assert all(isinstance(place.end, torch.nn.Dropout) for place in encoder.sublayers())
+    assert encoder.most_tokens is None
