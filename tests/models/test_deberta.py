@@ -16,8 +16,8 @@ from stream.models.families.paths import check_paths
 from stream.models.modules.magnitudes import Magnitudes
 from tests.models.reference import check
 from tests.models.reference import deberta as by_hand
-from tests.models.reference.capture import copies_of_a_pass
 from tests.models.reference.low_rank import Add, by_name, check_low_rank
+from tests.training.captured import on_the_cpu_side
 
 SHAPE = {
     "hidden_size": 12,
@@ -101,7 +101,7 @@ def test_padding_and_masks(shape: Any, reference: check.Reference, maps: Any, ad
     del reference, maps, add
     check.check_padding(shape)
     check.check_masks(shape)
-    assert not copies_of_a_pass(check.load(shape))
+    assert not on_the_cpu_side(check.load(shape))
 
 
 def test_distances_are_those_that_transformers_finds_at_every_pass() -> None:
@@ -113,7 +113,7 @@ def test_distances_are_those_that_transformers_finds_at_every_pass() -> None:
     found = body(states, mask).last_hidden_state
     body._forward_pre_hooks.clear()
     assert torch.equal(found, body(states, mask).last_hidden_state)
-    assert copies_of_a_pass(encoder) == ["aten._to_copy.default"]
+    assert on_the_cpu_side(encoder), "the table is of no use"
 
 
 def test_a_map_of_tokens_and_of_distances_is_noted_for_both() -> None:
