@@ -182,12 +182,14 @@ def attend_itself(
         made = getattr(self, name)(hidden_states)
         return made.unflatten(-1, (self.num_attention_heads, -1)).transpose(1, 2)
 
-    keys, values = prefix.before(by_head(maps["key"]), by_head(maps["value"]))
+    # In this order, in which gradients of what all three read are summed.
+    query, key, value = (by_head(maps[role]) for role in ("query", "key", "value"))
+    keys, values = prefix.before(key, value)
     mask = attention_mask
     if position_bias is not None:
         mask = position_bias if mask is None else mask + position_bias
     context = functional.scaled_dot_product_attention(
-        by_head(maps["query"]),
+        query,
         keys,
         values,
         attn_mask=prefix.widened(mask),
