@@ -1,6 +1,6 @@
 """Which learner works on which encoder family: the matrix in docs/encoders.md.
 
-Run: python -m benchmarks.encoders.matrix docs/encoders.md
+Run: python -m benchmarks.encoders.matrix docs/encoders.md [--common]
 Every learner that reads the encoder goes through the battery of `tests.contract.matrix` on a tiny
 encoder of every family. What a learner refuses is in the table with its reason. What fails a check
 or crashes is a defect: the table says so, and the command ends with exit code 1.
@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -41,9 +42,9 @@ def judge(name: str, shape: str) -> str:
         return f"{DEFECT}: {type(error).__name__}: {first_line(error)}"
 
 
-def judge_shape(shape: str) -> dict[str, str]:
-    """Return what became of every learner on a shape."""
-    return {name: judge(name, shape) for name in learners()}
+def judge_shape(shape: str, names: Sequence[str]) -> dict[str, str]:
+    """Return what became of learners on a shape."""
+    return {name: judge(name, shape) for name in names}
 
 
 def cells(verdicts: Sequence[str]) -> list[str]:
@@ -55,13 +56,14 @@ def cells(verdicts: Sequence[str]) -> list[str]:
 
 def matrix(found: Found) -> str:
     """Return the table: a row for each family, the common learners, then all others together."""
-    others = [name for name in learners() if name not in COMMON]
     lines = []
     for shape, verdicts in found.items():
+        others = [name for name in verdicts if name not in COMMON]
         rest = dict(zip(others, cells([verdicts[name] for name in others]), strict=True))
         worse = [f"`{name}` {cell}" for name, cell in rest.items() if cell != WORKS]
         working = len(rest) - len(worse)
         said = f"all {working}" if not worse else f"{working} of {len(rest)}; {', '.join(worse)}"
+        said = said if rest else "not run"
         lines.append([f"`{shape}`", *cells([verdicts[name] for name in COMMON]), said])
     names = ",".join(f"`{name}`" for name in COMMON)
     return table(f"family,{names},other learners", lines)
@@ -98,9 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE.md")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--common", action="store_true", help="only the learners of the tests")
     given = parser.parse_args(arguments)
+    names = COMMON if given.common else learners()
     with ProcessPoolExecutor(given.workers, get_context("spawn")) as pool:
-        judged = pool.map(judge_shape, shapes())
+        judged = pool.map(partial(judge_shape, names=names), shapes())
         found = dict(zip(shapes(), judged, strict=True))
     for path in given.files:
         fill(path, found)

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from transformers import CONFIG_MAPPING
 
 from stream.data.task import Task
 from stream.errors import UserError
@@ -38,8 +39,8 @@ ROWS = 8  # one batch
 
 
 def shapes() -> list[str]:
-    """Return the tiny shapes whose family is described."""
-    known = set(known_types())
+    """Return the tiny shapes whose family is described, and in transformers as installed."""
+    known = set(known_types()) & set(CONFIG_MAPPING)
     return [name for name, shape in FAMILIES.items() if shape["model_type"] in known]
 
 
