@@ -348,7 +348,8 @@ class Encoder(nn.Module):
         """Let layers keep their inputs alone while a step goes forward (`recomputing`)."""
         recompute_layers(self.layers(), self.noted)
         self.recomputes = True
-        self.body.config.use_cache = False  # a decoder's cache would be filled twice
+        config: Any = self.body.config
+        config.use_cache = False  # a decoder's cache would be filled twice
 
     def layernorm_names(self) -> set[str]:
         """Return the names of every norm's scale and shift, the embedding's included.
