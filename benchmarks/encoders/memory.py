@@ -1,6 +1,6 @@
 """How much memory a step and an evaluation take: stored weights, gradient checkpointing, length.
 
-Run on a GPU: python -m benchmarks.encoders.memory --write docs/encoders-memory.part.md
+Run on a GPU: python -m benchmarks.encoders.memory --write docs/encoders.md
 
 Encoders of known sizes with random weights learn one task of generated rows with adapters, in bf16,
 eagerly. One JSON line a case; the table goes between the markers of the file. On a CPU
