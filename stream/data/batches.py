@@ -47,6 +47,8 @@ class TokenBatch:
         attention_mask: int64 [B, L], 1 on tokens.
         token_type_ids: int64 [B, L], 1 on the second text of a pair.
         labels: tensors with one row per example.
+        padding: on which side of a text padding stands, ``right`` or ``left``; `collate` puts it on
+            the right.
         count: how many of the examples are real, a scalar tensor; the rest only fill up the batch
             and come last. None if all are real.
     """
@@ -55,6 +57,7 @@ class TokenBatch:
     attention_mask: torch.Tensor
     token_type_ids: torch.Tensor
     labels: tuple[torch.Tensor, ...]
+    padding: str = field(default="right", kw_only=True)
     count: torch.Tensor | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:

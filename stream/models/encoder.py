@@ -51,6 +51,7 @@ class Encoder(nn.Module):
         self.width = int(config.hidden_size)
         self.most_tokens = most_tokens(config, self.family)
         self._first_position = first_position(config, self.family)
+        self._last = (self.most_tokens or 0) - 1  # position, where they are absolute
         self._masks = Masks(config, self.family)
         if self.family.positions.kind == "rotary":
             check_rotary(config)
@@ -112,21 +113,21 @@ class Encoder(nn.Module):
         types = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
         inputs = {"input_ids": batch.input_ids, **types}
         if self.prompt is None:
-            return self._computed(inputs, batch.attention_mask)
-        return self._computed(self._prompted(inputs, batch.attention_mask), batch.attention_mask)
+            return self._computed(inputs, batch)
+        return self._computed(self._prompted(inputs, batch), batch)
 
     def _computed(
-        self, inputs: dict[str, torch.Tensor], mask: torch.Tensor
+        self, inputs: dict[str, torch.Tensor], batch: TokenBatch
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return what `states` does, of inputs that may have vectors behind the first tokens.
 
         Args:
             inputs: of transformers' encoder, but for what follows from the mask.
-            mask: of the tokens alone, [B, L].
+            batch: the tokens alone, and their mask [B, L].
         """
-        behind = self.family.leading
+        mask, behind = batch.attention_mask, self.family.leading
         more = inputs["inputs_embeds"].shape[1] - mask.shape[1] if "inputs_embeds" in inputs else 0
-        output = self.body(**inputs, **self._placed(mask, more))
+        output = self.body(**inputs, **self._placed(batch, more))
         hidden = output.last_hidden_state
         if more:
             hidden = torch.cat([hidden[:, :behind], hidden[:, behind + more :]], dim=1)
@@ -178,22 +179,22 @@ class Encoder(nn.Module):
         self.prompt, self._queried = prompt, queried
 
     @torch.no_grad()
-    def _query(self, inputs: dict[str, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+    def _query(self, inputs: dict[str, torch.Tensor], batch: TokenBatch) -> torch.Tensor:
         """Return the vectors of texts without a prompt and without dropout, [B, D]."""
         learning = self.body.training
         self.body.eval()
-        texts, _ = self._computed(inputs, mask)
+        texts, _ = self._computed(inputs, batch)
         self.body.train(learning)
         return texts
 
     def _prompted(
-        self, inputs: dict[str, torch.Tensor], mask: torch.Tensor
+        self, inputs: dict[str, torch.Tensor], batch: TokenBatch
     ) -> dict[str, torch.Tensor]:
         """Return the inputs with embeddings, the prompt's among them, in place of token ids."""
         assert self.prompt is not None
         body: Any = self.body
         embedded = body.get_input_embeddings()(inputs["input_ids"])
-        query = [self._query(inputs, mask)] if self._queried else []
+        query = [self._query(inputs, batch)] if self._queried else []
         vectors = self.prompt(embedded, *query)
         found = {"inputs_embeds": self._widened(embedded, vectors)}
         if "token_type_ids" in inputs:
@@ -206,14 +207,14 @@ class Encoder(nn.Module):
         behind = self.family.leading
         return torch.cat([values[:, :behind], between, values[:, behind:]], dim=1)
 
-    def _placed(self, mask: torch.Tensor, more: int) -> dict[str, Any]:
+    def _placed(self, batch: TokenBatch, more: int) -> dict[str, Any]:
         """Return what transformers' encoder needs to know of masks and positions.
 
         Args:
-            mask: of the tokens alone, [B, L].
+            batch: the tokens alone, and their mask [B, L].
             more: vectors behind the first tokens, P.
         """
-        family, first = self.family, self._first_position
+        mask, family, first = batch.attention_mask, self.family, self._first_position
         order = places(mask, more, family.leading)
         whole = mask
         if more:  # a row that only fills up a batch may have no token
@@ -225,20 +226,23 @@ class Encoder(nn.Module):
         if family.positions.kind == "rotary":
             found["position_ids"] = order.clamp(min=0) + first
         elif family.positions.kind == "absolute":  # transformers would count padding, or ids
-            found["position_ids"] = self._positions(mask, more)
+            found["position_ids"] = self._positions(batch, more)
         return found
 
-    def _positions(self, mask: torch.Tensor, more: int) -> torch.Tensor:
-        """Return absolute positions, which padding does not count among, [B, L + more].
+    def _positions(self, batch: TokenBatch, more: int) -> torch.Tensor:
+        """Return absolute positions, which padding does not count among, [B or 1, L + more].
 
         Where padding stands changes no state of a token, but in which order gradients are summed:
-        beside a prompt it stands at the last token's position, as in the runs of earlier versions.
+        counting columns where that is the same, and beside a prompt padding at the last token's
+        position, keeps the bits of the runs of earlier versions.
         """
-        first = self._first_position
-        if not more:
-            return (mask.cumsum(1) * mask + (first - 1)).clamp(min=0)
-        vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
-        return self._widened((mask.cumsum(1) - 1).clamp(min=0) + first, vectors)
+        first, mask = self._first_position, batch.attention_mask
+        if more:
+            vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
+            return self._widened((mask.cumsum(1) - 1).clamp(min=0) + first, vectors)
+        if first == 0 and batch.padding == "right":
+            return torch.arange(batch.width, device=mask.device)[None].clamp(max=self._last)
+        return (mask.cumsum(1) * mask + (first - 1)).clamp(min=0)
 
     def reads(self, name: str) -> bool:
         """Whether a prediction reads the parameter ``name``: the pooler may be idle."""

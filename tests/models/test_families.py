@@ -1,12 +1,12 @@
 """In every known family padding changes nothing and positions suffice; others are refused."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from stream.config.backbone import BackboneConfig
+from stream.data.batches import TokenBatch
 from stream.errors import UserError
 from stream.models.encoder import Encoder
 from stream.models.families.catalogue import known_types
@@ -20,9 +20,7 @@ LIKE_BERT = ["bert", "electra", "ernie", *AFTER_PADDING]
 
 
 def states(encoder: Encoder, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    batch: Any = SimpleNamespace(
-        input_ids=ids, attention_mask=mask, token_type_ids=torch.zeros_like(ids)
-    )
+    batch = TokenBatch(ids, mask, torch.zeros_like(ids), ())
     with torch.no_grad():
         return encoder.states(batch)[1]
 

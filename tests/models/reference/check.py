@@ -5,6 +5,7 @@ D width.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, Protocol
 from unittest.mock import patch
@@ -71,7 +72,7 @@ def made_batch(lengths: tuple[int, ...] = LENGTHS, width: int = 0, side: str = "
         ids[example, start : start + length] = text
         mask[example, start : start + length] = 1
         types[example, start + length // 2 : start + length] = 1
-    return TokenBatch(ids, mask, types, ())
+    return TokenBatch(ids, mask, types, (), padding=side)
 
 
 def real(states: torch.Tensor, batch: TokenBatch) -> list[torch.Tensor]:
@@ -200,7 +201,7 @@ def _changed(batch: TokenBatch, example: int, token: int) -> TokenBatch:
     """Return the batch with another token at one place."""
     ids = batch.input_ids.clone()
     ids[example, token] = (ids[example, token] + 7) % VOCABULARY
-    return TokenBatch(ids, batch.attention_mask, batch.token_type_ids, ())
+    return replace(batch, input_ids=ids)
 
 
 def check_masks(shape: dict[str, Any], *, causal: bool = False) -> None:
