@@ -60,7 +60,10 @@ def call(installed: Path, tmp_path: Path) -> Callable[..., str]:
 
 def test_the_yaml_files_lie_in_the_package_and_nothing_lies_beside_it(installed: Path) -> None:
     there = {str(p.relative_to(installed / "stream")) for p in installed.rglob("*.yaml")}
-    assert there == {str(path.relative_to(ROOT)) for path in ROOT.glob("conf/**/*.yaml")}
+    families = {f"models/families/{p.name}" for p in ROOT.glob("stream/models/families/*.yaml")}
+    assert len(families) > 15
+    settings = {str(path.relative_to(ROOT)) for path in ROOT.glob("conf/**/*.yaml")}
+    assert there == settings | families
     assert {path.name for path in (ROOT / "analysis/report/page").iterdir()} == {
         path.name for path in (installed / "analysis/report/page").iterdir()
     }

@@ -54,10 +54,12 @@ def made(name: str) -> Learner:
     """A learner that lets all it trains move.
 
     One that leaves most entries of a tensor alone by choice moves all of them; adapters have more
-    than the one unit that a width of 16 would give them, and that a ReLU may close.
+    than the one unit that a width of 16 would give them, and that a ReLU may close; gates are not
+    so steep that they have no gradient, as those of a task of one step would be; a pool has one
+    prompt, since which one a text is nearest to is another one where distances are rounded.
     """
     fields = {field.name for field in dataclasses.fields(LEARNERS[name])}
-    given = {"fraction": 1.0, "sparsity": 1.0, "reduction": 2}
+    given = {"fraction": 1.0, "sparsity": 1.0, "reduction": 2, "s_max": 10.0, "pool": 1, "taken": 1}
     learner = LEARNERS[name](**{field: given[field] for field in fields & given.keys()})
     learner.lr = min(learner.lr, 2e-3)  # rounding in bf16 grows with the rate
     return learner

@@ -112,7 +112,7 @@ def batch_of(rows: list[list[int]], width: int, side: str = "right") -> TokenBat
         columns = slice(0, len(row)) if side == "right" else slice(width - len(row), width)
         ids[number, columns] = torch.tensor(row)
         mask[number, columns] = 1
-    return TokenBatch(ids, mask.long(), torch.zeros_like(ids), ())
+    return TokenBatch(ids, mask.long(), torch.zeros_like(ids), (), padding=side)
 
 
 def plain(family: str, folder: Path) -> Encoder:
