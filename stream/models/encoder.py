@@ -16,6 +16,7 @@ from stream.models.distances import hold_distances
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import check_pooling, first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
+from stream.models.families.paths import layers_of
 from stream.models.masks import Masks, places
 from stream.models.onednn import convolve_linears
 from stream.models.places import (
@@ -254,13 +255,7 @@ class Encoder(nn.Module):
 
     def layers(self) -> list[nn.Module]:
         """Return the Transformer layers; one that is used several times is there once."""
-        found: list[nn.Module] = [self.body]
-        for name in self.family.layers.split("."):
-            if name == "*":
-                found = [child for module in found for child in module.children()]
-            else:
-                found = [self._inside(module, name) for module in found]
-        return [*found[0].children()] if "*" not in self.family.layers else found
+        return layers_of(self.body, self.family)
 
     @property
     def num_layers(self) -> int:

@@ -24,7 +24,7 @@ def check_paths(body: nn.Module, family: Family) -> None:
         UserError: the model has no module of that path, no such part of a map, or cannot be told
             positions or distances.
     """
-    layers = _layers(body, family)
+    layers = layers_of(body, family)
     config: Any = body.config
     uses = int(config.num_hidden_layers)
     require(
@@ -52,8 +52,12 @@ def check_paths(body: nn.Module, family: Family) -> None:
     _check_positions(body, family)
 
 
-def _layers(body: nn.Module, family: Family) -> list[nn.Module]:
-    """Return the layers, each once."""
+def layers_of(body: nn.Module, family: Family) -> list[nn.Module]:
+    """Return the Transformer layers of an encoder; one that is used several times is there once.
+
+    Raises:
+        UserError: they are not where the family says.
+    """
     found = [body]
     for index, path in enumerate(family.layers.split("*")):
         if index:  # all members of what was found
