@@ -44,11 +44,23 @@ def preserved_rng_state() -> Iterator[None]:
         yield
 
 
+def seed_torch(seed: int) -> None:
+    """Seed torch's global generators.
+
+    Without a GPU that is the CPU's alone: `torch.manual_seed` would note a seed, with a stack
+    trace, for each kind of device that may come to be used, which takes longer than a small step.
+    """
+    import torch
+
+    if torch.cuda.is_available():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
+
+
 @contextmanager
 def torch_randomness(seed: int, *names: str | int) -> Iterator[None]:
     """Seed torch's global generators (as dropout uses them) for the block, then restore them."""
-    import torch
-
     with preserved_rng_state():
-        torch.manual_seed(derive_seed(seed, *names))
+        seed_torch(derive_seed(seed, *names))
         yield

@@ -21,7 +21,7 @@ from stream.config.compose import compose_run
 from stream.config.run import TrainingConfig
 from stream.config.task import FilesSource, TaskSpec
 from stream.data.task import Split, Task
-from stream.evaluation.evaluate import evaluate
+from stream.evaluation.evaluate import digest, evaluate, logits_of
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.heads import TaskModel
@@ -110,6 +110,10 @@ class Stream:
     def learn(self, index: int) -> None:
         """Learn one task and fill its row."""
         fit(self.learner, self.tasks[index], SHORT)
+        self.fill_row(index)
+
+    def fill_row(self, index: int) -> None:
+        """Evaluate the tasks up to one."""
         for position in range(index + 1):
             self.matrix.record(index, position, self.evaluate(self.tasks[position]))
 
@@ -122,6 +126,10 @@ class Stream:
     def evaluate(self, task: Task):
         """Evaluate one task."""
         return evaluate(self.learner, task, "test", 512, CPU)
+
+    def digest(self, task: Task) -> str:
+        """The digest of one task's logits, without its score."""
+        return digest(logits_of(self.learner, [task], "test", 512, CPU)[0])
 
     def last_digests(self) -> dict[str, str]:
         """Digest of every task in the last row."""

@@ -18,7 +18,7 @@ from stream.errors import UserError, choose, first_line, require
 from stream.models.families.config import check_pooling, most_tokens, read_config
 from stream.models.families.family import Family
 from stream.models.families.paths import check_paths
-from stream.seeding import preserved_rng_state
+from stream.seeding import preserved_rng_state, seed_torch
 
 LOG = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
@@ -100,7 +100,7 @@ def load_body(
         location = locate(backbone)
         config, family = read_config(backbone, location, vocabulary_size)
         if backbone.origin == "random":
-            torch.manual_seed(seed)
+            seed_torch(seed)
             kind = _model_class(family)
             build = getattr(kind, "from_config", None) or kind._from_config
             body = build(config, **_attention(backbone, family))

@@ -1,9 +1,12 @@
 """What a learner keeps, written by the program's own checkpoints and read into a fresh one."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from stream.config.run import CheckpointConfig
 from stream.data.task import Task
@@ -26,7 +29,7 @@ def evidence(run: Stream, tasks: Sequence[Task]) -> dict[str, Any]:
     """What `verify` compares: logits, tensors and fingerprint of each task, what is stored."""
     states = {task.name: run.learner.served_state(task.name) for task in tasks}
     return {
-        "logits": {task.name: run.evaluate(task).digest for task in tasks},
+        "logits": {task.name: run.digest(task) for task in tasks},
         "tensors": {
             task: {name: tensor_digest(tensor) for name, tensor in state.items()}
             for task, state in states.items()
@@ -35,6 +38,21 @@ def evidence(run: Stream, tasks: Sequence[Task]) -> dict[str, Any]:
         "stored": count_stored(run.learner.stored_states(tasks)),
         "trained": run.learner.num_trained(tasks[-1]),
     }
+
+
+@contextmanager
+def spoiled(run: Stream, kept: Container[str]) -> Iterator[None]:
+    """Have no number in all other parameters for the block; then they are what they were."""
+    others = [parameter for name, parameter in run.model.named_parameters() if name not in kept]
+    values = [parameter.detach().clone() for parameter in others]
+    with torch.no_grad():
+        for parameter in others:
+            parameter.fill_(float("nan"))
+        try:
+            yield
+        finally:
+            for parameter, value in zip(others, values, strict=True):
+                parameter.copy_(value)
 
 
 def compare(found: dict[str, Any], expected: dict[str, Any], where: str) -> None:

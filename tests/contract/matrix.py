@@ -1,7 +1,7 @@
 """Every learner on every encoder family: one battery on two tiny tasks.
 
-The tests run it for `COMMON` learners; `python -m benchmarks.encoders.table` runs it for all of
-them and writes what it finds into docs/encoders.md.
+The tests run it for the pairs that `common_on` names; `python -m benchmarks.encoders.matrix` runs
+it for all of them and writes what it finds into docs/encoders.md.
 """
 
 import copy
@@ -30,9 +30,17 @@ from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evid
 from tests.models.tiny_families import FAMILIES, family_encoder, without_dropout
 
 COMMON = ("adapter", "lora", "finetune", "replay", "prompt_tuning", "joint")
-"""The learners that the tests run on every family."""
+"""The learners that have a column of their own."""
 WHOLE = ("finetune", "replay", "joint")  # these train every weight of the encoder
 GOING_ON = ("adapter", "replay")  # one with isolated weights, one with a buffer and none
+ALIKE = {
+    **{"ernie": "bert", "mt5": "t5_gated"},
+    **dict.fromkeys(("xlm-roberta", "camembert", "data2vec-text"), "roberta"),
+}
+"""Shapes of one file of stream/models/families and, in transformers, the code of another one.
+
+They differ in the names of their classes alone, so the tests run the battery on the other one.
+"""
 SPARSE = ("lt_sft", "diff_pruning")  # which entries are a task's own is learned
 NORM = re.compile(r"norm|\bln(_|\b)", re.IGNORECASE)
 ROWS = 8  # one batch
@@ -42,6 +50,17 @@ def shapes() -> list[str]:
     """Return the tiny shapes whose family is described, and in transformers as installed."""
     known = set(known_types()) & set(CONFIG_MAPPING)
     return [name for name, shape in FAMILIES.items() if shape["model_type"] in known]
+
+
+def common_on(shape: str) -> tuple[str, ...]:
+    """Return the learners that the tests run on a shape.
+
+    Three train the whole encoder, by one code. On BERT each of them runs, elsewhere `replay`: it
+    has batches of several tasks as `joint` has, and does all else that `finetune` does.
+    """
+    if shape in ALIKE:
+        return ()
+    return COMMON if shape == "bert" else tuple(n for n in COMMON if n not in ("finetune", "joint"))
 
 
 def learners() -> list[str]:
@@ -119,7 +138,7 @@ def check_learning(run: Stream) -> np.ndarray:
     fit(learner, first, SHORT)
     check_promise(run, begun)
     (logits,) = logits_of(learner, [first], "test", 512, CPU)
-    digest, served = run.evaluate(first).digest, snapshot(learner.served_state(first.name))
+    digest, served = run.digest(first), snapshot(learner.served_state(first.name))
     stored, _ = count_stored(learner.stored_states([first]))
     learner.start(second)
     trained = set(learner.trained_parameters())
@@ -175,7 +194,7 @@ def check_memory(run: Stream, digest: str, served: dict[str, str]) -> None:
     logits = [logits_of(run.learner, [task], "test", 512, CPU)[0] for task in run.tasks]
     assert [found.shape for found in logits] == [(ROWS, 2), (ROWS, 3)]
     assert all(np.isfinite(found).all() for found in logits)
-    same = run.evaluate(first).digest == digest
+    same = run.digest(first) == digest
     if tags.perfect_memory:
         assert same, "the logits of the first task changed"
     elif tags.makes_steps and not tags.is_multitask:

@@ -3,25 +3,34 @@
 import pytest
 
 from benchmarks.encoders.matrix import DOCUMENT, cells, rows_in
-from stream.models.families.catalogue import known_types
-from tests.contract.matrix import COMMON, shapes, verdict
+from stream.models.families.catalogue import find_family, known_types
+from tests.contract.matrix import ALIKE, COMMON, common_on, shapes, verdict
 from tests.models.tiny_families import FAMILIES
 
-EVERY = pytest.mark.parametrize("shape", shapes())
+RUN = [shape for shape in shapes() if common_on(shape)]
 
 
 def test_every_known_family_has_a_tiny_shape() -> None:
     assert {shape["model_type"] for shape in FAMILIES.values()} >= set(known_types())
 
 
-@EVERY
-@pytest.mark.parametrize("name", COMMON)
+@pytest.mark.parametrize(("shape", "other"), ALIKE.items())
+def test_a_shape_that_another_stands_for_is_its_family(shape: str, other: str) -> None:
+    one, like = FAMILIES[shape], FAMILIES[other]
+    assert {**one, "model_type": ""} == {**like, "model_type": ""}
+    families = [find_family(found["model_type"], where=shape) for found in (one, like)]
+    assert families[0] == families[1]
+    assert common_on(other)
+
+
+@pytest.mark.parametrize(("shape", "name"), [(s, name) for s in RUN for name in common_on(s)])
 def test_the_common_learners_work_on_every_family(name: str, shape: str) -> None:
     assert verdict(name, shape) == ""
 
 
-@EVERY
+@pytest.mark.parametrize("shape", RUN)
 def test_the_document_says_what_was_found(shape: str) -> None:
-    """For the learners that are tested here; its command finds out about the others."""
-    found = rows_in(DOCUMENT.read_text(encoding="utf-8"))
-    assert found[shape][: len(COMMON)] == cells([verdict(name, shape) for name in COMMON])
+    """For the pairs that are tested here; its command finds out about the others."""
+    said = dict(zip(COMMON, rows_in(DOCUMENT.read_text(encoding="utf-8"))[shape], strict=False))
+    names = common_on(shape)
+    assert [said[name] for name in names] == cells([verdict(name, shape) for name in names])

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from stream.fingerprint import tensor_digest
 from stream.learners import LEARNERS
 from stream.learners.base import HOOKS, Learner
 from stream.models.heads import TaskModel
-from stream.training.fit_state import FitReport
+from stream.record.matrix import ScoreMatrix
+from stream.training.fit_state import FitReport, Step
 from stream.training.flops import count_pass
 from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, Stream, made_tasks, tiny_encoder
-from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence
+from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence, spoiled
+from tests.models.tiny_families import without_dropout
 
 ROWS = 16  # two batches
 EVERY = pytest.mark.parametrize("name", sorted(LEARNERS))
@@ -41,8 +44,25 @@ def snapshot(state: dict[str, torch.Tensor]) -> dict[str, str]:
     return {name: tensor_digest(tensor) for name, tensor in state.items()}
 
 
+@dataclass(frozen=True)
+class Started:
+    """A model right before the steps of the second task, and what looking at all tasks does."""
+
+    trained: set[str]
+    parameters: dict[str, str]
+    looked: list[np.ndarray]
+    """Logits of all tasks, each evaluated twice in a row."""
+    trained_after: set[str]
+    parameters_after: dict[str, str]
+    training: bool
+
+
 class Watched(Stream):
-    """Notes of each task: the work planned and done, the splits read, what serves the first one."""
+    """Notes of each task: the work planned and done, the splits read, what serves the first one.
+
+    It is evaluated right before the second task's steps and within every task. `twice` learns
+    without a look.
+    """
 
     def __init__(self, learner: Learner, tasks: list[Task]):
         super().__init__(learner, tasks)
@@ -50,10 +70,40 @@ class Watched(Stream):
         self.reports: list[FitReport] = []
         self.read: list[set[tuple[str, str]]] = []
         self.first: list[dict[str, str]] = []
-        self.shapes: list[tuple[int, ...]] = []  # of every task's logits after the first one
+        self.started: Started | None = None
+        self.ended: dict[str, str] = {}  # parameters after the second task
+
+    def start(self) -> Started:
+        """Begin the second task, which `fit` will do again, and look at all of them."""
+        self.learner.start(self.tasks[1])
+        named = dict(self.model.named_parameters())
+        trained, before = set(self.learner.trained_parameters()), snapshot(named)
+        looked = [
+            logits_of(self.learner, [task], "test", 512, CPU)[0]
+            for task in self.tasks
+            for _ in range(2)
+        ]
+        now = dict(self.model.named_parameters())
+        after = snapshot({name: now[name] for name in named})
+        now_trained = set(self.learner.trained_parameters())
+        return Started(trained, before, looked, now_trained, after, self.model.training)
+
+    def run(self) -> ScoreMatrix:
+        for index in range(len(self.tasks)):
+            if index == 1:
+                self.started = self.start()
+            self.learn(index)
+        return self.matrix
 
     def learn(self, index: int) -> None:
         original, read = Task.split, set()
+
+        def look(now: Step) -> None:
+            if now.number == 1:
+                known = set(read)
+                for task in self.tasks[: index + 1][-2:]:  # the one before and this one
+                    self.digest(task)
+                read.intersection_update(known)
 
         def spy(task: Task, split: str):
             read.add((task.name, split))
@@ -61,14 +111,12 @@ class Watched(Stream):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Task, "split", spy)
-            self.reports.append(fit(self.learner, self.tasks[index], SHORT))
+            self.reports.append(fit(self.learner, self.tasks[index], SHORT, look))
+        if index == 1:
+            self.ended = snapshot(dict(self.model.named_parameters()))
         self.read.append(read)
         self.first.append(snapshot(self.learner.served_state(self.tasks[0].name)))
-        if index == 0:
-            logits = [logits_of(self.learner, [t], "test", 512, CPU)[0] for t in self.tasks]
-            self.shapes = [found.shape for found in logits]
-        for position in range(index + 1):
-            self.matrix.record(index, position, self.evaluate(self.tasks[position]))
+        self.fill_row(index)
 
 
 @cache
@@ -86,6 +134,28 @@ def twice(name: str) -> Stream:
     for task in run.tasks[:2]:
         fit(run.learner, task, SHORT)
     return run
+
+
+def unlike_in_name(name: str, precision: str) -> Stream:
+    """A stream that draws no masks, of tasks named as methods and modules are; nothing learned."""
+    names = ("train", "fusion", "c")  # of torch's own methods and of modules in the encoder
+    tasks = [dataclasses.replace(t, name=n) for t, n in zip(made_tasks(ROWS), names, strict=True)]
+    learner = LEARNERS[name]()
+    if learner.tags.uses_encoder:  # rounding grows with the rate, copies do not
+        learner.lr = min(learner.lr, 2e-3)
+    run = Stream(learner, tasks, 0, lambda: without_dropout(tiny_encoder()), precision)
+    run.model.dropout.p = 0.0
+    return run
+
+
+@cache
+def renamed(name: str) -> tuple[Stream, list[str]]:
+    """Two tasks of such names, learned in float32; the first one's logits after each of them."""
+    run, digests = unlike_in_name(name, "float32"), []
+    for task in run.tasks[:2]:
+        fit(run.learner, task, SHORT)
+        digests.append(run.digest(run.tasks[0]))
+    return run, digests
 
 
 @pytest.fixture
@@ -107,12 +177,15 @@ def test_constructor_stores_hyperparameters_and_does_nothing_else(name: str) -> 
 def test_repeats_bit_for_bit_and_differs_with_another_seed(
     name: str, stream: Callable, three_tasks: list[Task]
 ) -> None:
-    """What the first two tasks leave says it; a third one would not say more."""
+    """What the first two tasks leave says it; a third one would not say more.
+
+    One of the two runs that are the same was looked at before, between and within its tasks.
+    """
     first = [cell and cell.digest for cell in whole(name).matrix.cells[1][:2]]
     other = stream(LEARNERS[name](), three_tasks, 1)
     for task in three_tasks[:2]:
         fit(other.learner, task, SHORT)
-    again, differing = ([r.evaluate(t).digest for t in r.tasks[:2]] for r in (twice(name), other))
+    again, differing = ([r.digest(t) for t in r.tasks[:2]] for r in (twice(name), other))
     assert first == again
     assert [a != b for a, b in zip(first, differing, strict=True)] == [
         LEARNERS[name].tags.seeded
@@ -120,20 +193,11 @@ def test_repeats_bit_for_bit_and_differs_with_another_seed(
 
 
 @EVERY
-def test_a_task_may_have_any_name(name: str, stream: Callable) -> None:
+def test_a_task_may_have_any_name(name: str) -> None:
     """Those of torch's own methods and of modules in the encoder, too."""
-    names = ("train", "fusion", "c")
-    run = stream(
-        LEARNERS[name](),
-        [dataclasses.replace(t, name=n) for t, n in zip(made_tasks(ROWS), names, strict=True)],
-    )
-    run.learn(0)
-    run.learn(1)
+    run, (before, after) = renamed(name)
     if LEARNERS[name].tags.parameter_isolation:
-        before, after = (run.matrix.cells[row][0] for row in (0, 1))
-        assert before is not None
-        assert after is not None
-        assert before.digest == after.digest
+        assert before == after
     counted = []
     for found in (run, twice(name)):
         trained = found.learner.trained_parameters()
@@ -145,73 +209,59 @@ def test_a_task_may_have_any_name(name: str, stream: Callable) -> None:
 
 
 @EVERY
-def test_evaluation_changes_no_parameter_and_no_requires_grad(
-    name: str, stream: Callable, three_tasks: list[Task]
-) -> None:
-    run = stream(LEARNERS[name](), three_tasks)
-    run.learn(0)
-    run.learner.start(three_tasks[1])  # in the middle of the second task
-    before = snapshot(dict(run.model.named_parameters()))
-    trained = set(run.learner.trained_parameters())
-    cells = [run.evaluate(task) for task in three_tasks for _ in range(2)]
-    after = snapshot({n: p for n, p in run.model.named_parameters() if n in before})
-    assert after == before
-    assert set(run.learner.trained_parameters()) == trained
-    assert run.model.training
-    assert [c.digest for c in cells[::2]] == [c.digest for c in cells[1::2]]
+def test_evaluation_changes_no_parameter_and_no_requires_grad(name: str) -> None:
+    found = whole(name).started  # in the middle of the second task
+    assert found is not None
+    assert found.parameters_after == found.parameters
+    assert found.trained_after == found.trained
+    assert found.training
+    for one, again in zip(found.looked[::2], found.looked[1::2], strict=True):
+        np.testing.assert_array_equal(one, again)
 
 
 @EVERY
-def test_learns_what_it_trains_and_nothing_else(
-    name: str, stream: Callable, three_tasks: list[Task]
-) -> None:
+def test_learns_what_it_trains_and_nothing_else(name: str) -> None:
     kind = LEARNERS[name]
     fields = {field.name for field in dataclasses.fields(kind)}
     # A sparse method leaves most entries alone, by choice; these let all of them move.
     dense = {name: 1.0 for name in ("fraction", "sparsity") if name in fields}
-    run = stream(kind(**dense), three_tasks)
-    run.learn(0)
-    run.learner.start(three_tasks[1])
-    trained = set(run.learner.trained_parameters())
-    before = snapshot(dict(run.model.named_parameters()))
-    run.learn(1)
-    after = snapshot(dict(run.model.named_parameters()))
-    changed = {n for n in before if before[n] != after[n]}
+    run = Watched(kind(**dense), made_tasks(ROWS)[:2]) if dense else whole(name)
+    if dense:
+        run.run()
+    assert run.started is not None
+    trained, before = run.started.trained, run.started.parameters
+    changed = {n for n in before if before[n] != run.ended[n]}
     assert changed <= trained
     # Values that only ever see a gradient of zero may stay: unused rows do not make a tensor equal.
     assert trained - changed == set()
 
 
 @EVERY
-def test_served_state_holds_all_that_a_prediction_reads(
-    name: str, stream: Callable, three_tasks: list[Task]
-) -> None:
+def test_served_state_holds_all_that_a_prediction_reads(name: str) -> None:
     """Spoil every tensor outside the served state: the prediction must not move."""
-    run = stream(LEARNERS[name](), three_tasks)
-    run.run()
-    task = three_tasks[-1]  # its values are in the working copy
-    served = run.learner.served_state(task.name)
-    expected = run.evaluate(task).digest
-    with torch.no_grad():
-        for parameter_name, parameter in run.model.named_parameters():
-            if parameter_name not in served:
-                parameter.fill_(float("nan"))
-    assert run.evaluate(task).digest == expected
+    run = whole(name)
+    task = run.tasks[-1]  # its values are in the working copy
+    expected = run.digest(task)
+    with spoiled(run, run.learner.served_state(task.name)):
+        assert run.digest(task) == expected
+    assert run.digest(task) == expected
 
 
 @EVERY
 def test_logits_have_the_width_of_their_task_untrained_too(name: str) -> None:
-    assert whole(name).shapes == [(ROWS, 2), (ROWS, 5), (ROWS, 1)]
+    found = whole(name).started
+    assert found is not None
+    assert [logits.shape for logits in found.looked[::2]] == [(ROWS, 2), (ROWS, 5), (ROWS, 1)]
 
 
 @EVERY
 def test_a_learned_task_can_be_counted_without_learning(name: str) -> None:
     run = twice(name)
     task = run.tasks[1]
-    before = run.evaluate(task).digest
+    before = run.digest(task)
     if run.learner.workload(task, SHORT).steps:
         assert count_pass(run.learner, task, 8, CPU) > 0
-    assert run.evaluate(task).digest == before
+    assert run.digest(task) == before
 
 
 @EVERY
@@ -251,23 +301,15 @@ def test_reads_the_training_split_only(name: str) -> None:
 
 
 @EVERY
-def test_computes_in_bf16_what_it_does_in_float32(name: str, three_tasks: list[Task]) -> None:
+def test_computes_in_bf16_what_it_does_in_float32(name: str) -> None:
     """A copy of the encoder computes: what a method puts into it has to be copied too."""
-    logits = {}
-    for precision in ("float32", "bf16"):
-        learner = LEARNERS[name]()
-        if learner.tags.uses_encoder:  # rounding grows with the rate, copies do not
-            learner.lr = min(learner.lr, 2e-3)
-        model = TaskModel(tiny_encoder(), 0, 0.0, precision=precision)
-        for module in model.modules():  # masks differ otherwise
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0
-        learner.attach(model, tasks=three_tasks, seed=0, pad_id=0)
-        for task in three_tasks[:2]:
-            fit(learner, task, SHORT)
-        served = [logits_of(learner, [t], "test", 512, CPU)[0] for t in three_tasks[:2]]
-        logits[precision] = served
-    for exact, half in zip(logits["float32"], logits["bf16"], strict=True):
+    (other, _), run = renamed(name), unlike_in_name(name, "bf16")
+    for task in run.tasks[:2]:
+        fit(run.learner, task, SHORT)
+    for task in run.tasks[:2]:
+        exact, half = (
+            logits_of(found.learner, [task], "test", 512, CPU)[0] for found in (other, run)
+        )
         np.testing.assert_allclose(half, exact, atol=0.1 * max(float(np.abs(exact).max()), 0.1))
 
 

@@ -21,12 +21,13 @@ from stream.run.accounting import count_stored
 from stream.seeding import torch_generator
 from stream.training.loop import fit
 from tests.conftest import CPU, SHORT, Stream, made_task
-from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence
+from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence, spoiled
 
 ABLE = sorted(name for name, kind in LEARNERS.items() if kind.tags.shares_head)
 SHARING = pytest.mark.parametrize("name", ABLE)
 MET = [2, 5, 5]
 WIDTHS: dict[str, list[int]] = {}  # of the first task's logits after each task
+STORED: dict[str, list[int]] = {}  # numbers that are stored after each task
 WIDTH = 16
 
 
@@ -40,9 +41,10 @@ def tasks_of(*names: str) -> list[Task]:
 def whole(name: str) -> Stream:
     """The method on the three tasks, learned once; to be read, not to be changed."""
     run = Stream(LEARNERS[name](), tasks_of("a", "b", "c"))
-    WIDTHS[name] = []
-    for task in run.tasks:
+    WIDTHS[name], STORED[name] = [], []
+    for index, task in enumerate(run.tasks):
         fit(run.learner, task, SHORT)
+        STORED[name].append(count_stored(run.learner.stored_states(run.tasks[: index + 1]))[0])
         (logits,) = logits_of(run.learner, [run.tasks[0]], "test", 512, CPU)
         WIDTHS[name].append(logits.shape[1])
     return run
@@ -99,14 +101,12 @@ def test_a_class_starts_from_its_name_alone_and_not_before_it_is_met(name: str, 
 @SHARING
 def test_the_head_is_stored_once_and_its_rows_as_they_are_met(name: str) -> None:
     """Beside heads of their own, which are as large in all, but for what a method says of it."""
-    stored = {}
-    for shared in (True, False):
-        tasks = [made_task("a", 2, 16), made_task("b", 3, 16)]
-        run = Stream(LEARNERS[name](), with_shared_head(tasks, []) if shared else tasks)
-        fit(run.learner, run.tasks[0], SHORT)
-        rows = [count_stored(run.learner.stored_states(run.tasks[:1]))[0]]
-        fit(run.learner, run.tasks[1], SHORT)
-        stored[shared] = [*rows, count_stored(run.learner.stored_states(run.tasks))[0]]
+    whole(name)
+    run = Stream(LEARNERS[name](), [made_task("a", 2, 16), made_task("b", 3, 16)])
+    own = []
+    for index, task in enumerate(run.tasks):
+        fit(run.learner, task, SHORT)
+        own.append(count_stored(run.learner.stored_states(run.tasks[: index + 1]))[0])
     row = WIDTH + 1
     # Of each row: its importance and what anchors pull; the sums of its class.
     copies = {"ewc": (1, 2), "si": (1, 1), "prototype": (1, 1)}.get(name, (0, 0))
@@ -117,24 +117,20 @@ def test_the_head_is_stored_once_and_its_rows_as_they_are_met(name: str) -> None
         extra[1] += 16 * (5 - 3)  # logits of the second task's rows, over all five classes
     if LEARNERS[name].tags.is_multitask:
         extra[0] += 3 * row  # it met the second task's classes with the first
-    found = [s - k for s, k in zip(stored[True], stored[False], strict=True)]
+    found = [s - k for s, k in zip(STORED[name][:2], own, strict=True)]
     assert found == extra
 
 
 @SHARING
 def test_served_state_holds_all_that_a_prediction_reads(name: str) -> None:
-    run = Stream(LEARNERS[name](), tasks_of("a", "b"))
-    for task in run.tasks:
-        fit(run.learner, task, SHORT)
-    cells = [run.evaluate(task) for task in run.tasks]
+    run = whole(name)
+    expected = [run.digest(task) for task in run.tasks]
     served = set(run.learner.served_state("a"))
-    assert served == set(run.learner.served_state("b"))  # a text is served without its task
-    with torch.no_grad():
-        for parameter_name, parameter in run.model.named_parameters():
-            if parameter_name not in served:
-                parameter.fill_(float("nan"))
-    again = [run.evaluate(task) for task in run.tasks]
-    assert [c.digest for c in again] == [c.digest for c in cells]
+    for task in run.tasks[1:]:
+        assert served == set(run.learner.served_state(task.name))  # served without its task
+    with spoiled(run, served):
+        assert [run.digest(task) for task in run.tasks] == expected
+    assert [run.digest(task) for task in run.tasks] == expected
 
 
 @SHARING

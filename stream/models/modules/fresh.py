@@ -37,8 +37,10 @@ def drawn_values(
     tasks, values = task_of_parameters(encoder), {}
     generators: dict[str, torch.Generator] = {}
     for path, module in encoder.named_modules():
+        if not isinstance(module, Fresh):
+            continue
         inside = [tasks.get(f"{path}.{name}") for name, _ in module.named_parameters()]
-        if not isinstance(module, Fresh) or set(inside) != {of_task}:
+        if set(inside) != {of_task}:
             continue
         purpose = module.purpose
         if purpose not in generators:
