@@ -1,6 +1,6 @@
 """Every learner on every encoder family: one battery on two tiny tasks.
 
-The tests run it for the pairs that `common_on` names; `python -m benchmarks.encoders.matrix` runs
+The tests run it for `COMMON` learners; `python -m benchmarks.encoders.matrix` runs
 it for all of them and writes what it finds into docs/encoders.md.
 """
 
@@ -30,13 +30,10 @@ from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evid
 from tests.models.tiny_families import FAMILIES, family_encoder, without_dropout
 
 COMMON = ("adapter", "lora", "finetune", "replay", "prompt_tuning", "joint")
-"""The learners that have a column of their own."""
+"""The learners that have a column of their own; the tests run them on every family."""
 WHOLE = ("finetune", "replay", "joint")  # these train every weight of the encoder
 GOING_ON = ("adapter", "replay")  # one with isolated weights, one with a buffer and none
-ALIKE = {
-    **{"ernie": "bert", "mt5": "t5_gated"},
-    **dict.fromkeys(("xlm-roberta", "camembert", "data2vec-text"), "roberta"),
-}
+ALIKE = {"ernie": "bert", "data2vec-text": "roberta"}
 """Shapes of one file of stream/models/families and, in transformers, the code of another one.
 
 They differ in the names of their classes alone, so the tests run the battery on the other one.
@@ -50,17 +47,6 @@ def shapes() -> list[str]:
     """Return the tiny shapes whose family is described, and in transformers as installed."""
     known = set(known_types()) & set(CONFIG_MAPPING)
     return [name for name, shape in FAMILIES.items() if shape["model_type"] in known]
-
-
-def common_on(shape: str) -> tuple[str, ...]:
-    """Return the learners that the tests run on a shape.
-
-    Three train the whole encoder, by one code. On BERT each of them runs, elsewhere `replay`: it
-    has batches of several tasks as `joint` has, and does all else that `finetune` does.
-    """
-    if shape in ALIKE:
-        return ()
-    return COMMON if shape == "bert" else tuple(n for n in COMMON if n not in ("finetune", "joint"))
 
 
 def learners() -> list[str]:
