@@ -334,7 +334,7 @@ def test_a_silent_hub_does_not_stop_what_is_recorded(hub: Hub, load: Loader) -> 
 
 LACKING = [
     ({"id": "nyu-mll/nothing"}, "no such data set"),
-    ({"id": "closed/gated"}, "gated"),
+    ({"id": "closed/gated"}, "gated: accept its terms"),
     ({"revision": "v7"}, "no such revision"),
     ({"config": "colour"}, "colour"),
     ({"splits": {"test": "dev"}}, "its splits: train, validation, test"),
