@@ -7,7 +7,7 @@ from matplotlib.transforms import Bbox
 
 def visible_texts(figure: Figure) -> list[tuple[str, Bbox]]:
     """Every text that is drawn, with its place on the canvas in pixels."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()  # places the texts as drawing does
     renderer = figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
     outside = {  # tick labels beyond the view are never drawn
         tick.label1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stream import metrics
-from tests.run.program import run, run_alone, start
+from tests.run.program import run, start
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def results(folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("finished")
-    code, out, err = run_alone(folder, "tracking=wandb")
+    code, out, err = run(folder, "tracking=wandb")
     assert (code, err) == (0, "")
     return folder, out
 

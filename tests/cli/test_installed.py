@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = ("stream", "analysis", "conf", "pyproject.toml", "README.md", "LICENSE")
+ELSEWHERE = ["hydra/launcher=joblib"] if find_spec("hydra_plugins.hydra_joblib_launcher") else []
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -39,10 +40,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def call(installed: Path, tmp_path: Path) -> Callable[..., str]:
-    """Call the installed command in an empty folder; return its output."""
+    """Call the installed command in an empty folder; return its output.
+
+    It ends with ``code``, and without a line on the error output.
+    """
     environment = os.environ | {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
 
-    def called(*arguments: str, text: str = "") -> str:
+    def called(*arguments: str, text: str = "", code: int = 0) -> str:
         done = subprocess.run(
             [str(installed / "bin/task-stream"), *arguments],
             cwd=tmp_path,
@@ -52,7 +56,7 @@ def call(installed: Path, tmp_path: Path) -> Callable[..., str]:
             text=True,
             check=False,
         )
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (code, "")
         return done.stdout
 
     return called
@@ -74,12 +78,16 @@ def test_the_yaml_files_lie_in_the_package_and_nothing_lies_beside_it(installed:
 
 
 def test_runs_are_learned_compared_and_served(call: Callable[..., str], tmp_path: Path) -> None:
+    """Its jobs run in other processes, where that can be; one of them fails and stops no other."""
     assert call("--version").startswith("task-stream 0.")
-    call("run", "-m", "learner=adapter", "experiment=smoke", "task=[cola]", "seed=1,2", "sweep=s")
+    sweep = ("learner=finetune", "experiment=smoke", "task=[cola]", "sweep=s")
+    shown = call("run", "-m", *sweep, "learner.lr=1e-3,1e30", *ELSEWHERE, code=1)
+    assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 1 failed" in shown
     found = [json.loads(path.read_text()) for path in tmp_path.rglob("results.json")]
-    assert sorted((r["seed"], r["status"]) for r in found) == [(1, "complete"), (2, "complete")]
-    assert "±" in call("compare", "runs")
-    (folder,) = tmp_path.glob("runs/sweeps/s/*-s1-*")
+    states = {r["config"]["learner"]["lr"]: r["status"] for r in found}
+    assert states == {1e-3: "complete", 1e30: "partial"}
+    (folder,) = tmp_path.glob("runs/sweeps/s/*-lr_0.001-*")
+    assert "finetune" in call("compare", str(folder))
     text = "a fine film\na dull one\n"
     answers = call("predict", str(folder), "--task", "cola", text=text).split()
     assert len(answers) == 2

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.run.program import run, run_alone, start
+from tests.run.program import run, start
 
 pytestmark = pytest.mark.slow
 
@@ -123,16 +123,6 @@ def test_two_sweeps_of_the_same_second_get_two_folders(tmp_path: Path) -> None:
     folders = {out.splitlines()[-1] for out in outs}
     assert len(folders) == 2
     assert len(list(tmp_path.glob("runs/*/*-sweep-*/adapter-s1-*/results.json"))) == 2
-
-
-@needs("joblib")
-def test_jobs_in_other_processes(tmp_path: Path) -> None:
-    """From a process of its own, as `python run_stream.py` hands its jobs on."""
-    given = ("task=[stsb]", "learner.lr=1e-3,1e30", "hydra/launcher=joblib")
-    code, out, _ = run_alone(tmp_path, *SWEEP, *given)
-    assert code == 1
-    assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 1 failed" in out
-    assert state(tmp_path) == {0.001: "complete", 1e30: "partial"}
 
 
 @needs("submitit")

@@ -6,9 +6,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
+from stream.config.backbone import BackboneConfig
 from stream.config.compose import compose_run, searched_too
 from stream.config.composition import Composition
 from stream.config.run import RunConfig
@@ -34,6 +36,12 @@ def composed(*overrides: str) -> RunConfig:
     return compose_run(CONF, overrides)[0]
 
 
+@cache
+def composition(learner: str) -> Composition:
+    """Settings with a learner; to be copied before they change."""
+    return Composition.of(CONF, [f"learner={learner}", ONE])
+
+
 def test_defaults_are_the_paper() -> None:
     config = composed()
     assert config.stream_name == "houlsby26"
@@ -56,8 +64,21 @@ def test_every_stream_composes_and_knows_its_tasks(stream: str) -> None:
 
 @pytest.mark.parametrize("backbone", [p.stem for p in sorted((CONF / "backbone").glob("*.yaml"))])
 def test_every_backbone_composes(backbone: str) -> None:
-    config = composed(f"backbone={backbone}", "backbone.location=somewhere", ONE)
-    assert config.backbone.name == backbone
+    """All are files that Hydra merges alike, so it composes one; the others take its place."""
+    path = CONF / "backbone" / f"{backbone}.yaml"
+    assert "@package" not in path.read_text()
+    assert "defaults" not in OmegaConf.load(path)
+    base = composition("adapter")
+    copied = replace(base, settings=deepcopy(base.settings))
+    schema = OmegaConf.structured(BackboneConfig)
+    copied.settings.backbone = OmegaConf.merge(schema, OmegaConf.load(path))
+    copied.settings.backbone.location = "somewhere"
+    assert copied.run_config().backbone.name == backbone
+
+
+def test_a_backbone_is_chosen_by_its_name() -> None:
+    config = composed("backbone=bert_large", "backbone.location=somewhere", ONE)
+    assert (config.backbone.name, config.backbone.location) == ("bert_large", "somewhere")
 
 
 @pytest.mark.parametrize("learner", sorted(LEARNERS))
@@ -128,12 +149,6 @@ def test_mistakes_get_one_clear_line(arguments: list[str], message: str) -> None
     with pytest.raises(UserError, match=message) as caught:
         check_command_line(CONF, CommandLine(arguments if chosen else [*arguments, ONE]))
     assert "\n" not in str(caught.value).strip()
-
-
-@cache
-def composition(learner: str) -> Composition:
-    """Settings with a learner; to be copied before they change."""
-    return Composition.of(CONF, [f"learner={learner}", ONE])
 
 
 @pytest.mark.parametrize(

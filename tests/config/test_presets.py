@@ -6,6 +6,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from stream.config.compose import compose_run
+from stream.config.composition import Composition
+from stream.config.names import GROUPS
+from stream.config.typed import parse
 from stream.learners import LEARNERS
 
 CONF = Path(__file__).parent.parent.parent / "conf"
@@ -26,11 +29,19 @@ def sweeps(name: str) -> list[list[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_composes_and_says_its_name(name: str) -> None:
-    config, _ = compose_run(CONF, [f"experiment={name}"])
+    """As a sweep tries its jobs: what chooses a file is composed, other values are set."""
+    chosen = [f"experiment={name}"]
+    if "override /task" not in (CONF / "experiment" / f"{name}.yaml").read_text():
+        chosen.append("task=[cola]")  # the tasks that are learned without an experiment
+    composed: dict[tuple[str, ...], Composition] = {}
+    config = Composition.of(CONF, chosen).run_config()
     assert config.experiment == name
     assert config.task
     for overrides in sweeps(name):
-        compose_run(CONF, [f"experiment={name}", "task=[cola]", *overrides])
+        files = tuple(text for text in overrides if text.partition("=")[0] in GROUPS)
+        if files not in composed:
+            composed[files] = Composition.of(CONF, [*chosen, *files])
+        composed[files].with_values(parse([text for text in overrides if text not in files]))
 
 
 @pytest.mark.parametrize("name", LEARNER_PRESETS)

@@ -55,8 +55,7 @@ def test_rows_have_the_shape_of_their_task(name):
 def test_same_request_same_rows(name):
     first = rows_of(name)
     rows_of("sst2", seed=9)  # what was asked for in between does not matter
-    rows_of.cache_clear()
-    assert rows_of(name) == first
+    assert rows_of.__wrapped__(name) == first
 
 
 def test_more_rows_begin_with_the_fewer(name):

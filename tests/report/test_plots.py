@@ -3,12 +3,14 @@
 import itertools
 import math
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from stream.formatting import DASH, MINUS, TIMES, percent
 from stream.metrics import backward_transfer
@@ -104,18 +106,30 @@ RUNS = {
 }
 
 
+@cache
+def drawn(figure: str, run: str) -> Figure:
+    """A figure of one of `RUNS`; to be looked at only."""
+    return plots.FIGURES[figure](RUNS[run])
+
+
+@cache
+def readable_texts(figure: str, run: str) -> list[str]:
+    """The texts of such a figure, none of which is cut off or covers another."""
+    return check_readable(drawn(figure, run))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("figure", "run"),
     [(f, run) for f in FIGURES for run in RUNS if f == "parameters" or "buffer" not in run],
 )
 def test_no_text_is_cut_off_or_covers_another(figure: str, run: str) -> None:
-    check_readable(plots.FIGURES[figure](RUNS[run]))
+    readable_texts(figure, run)
 
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_every_task_is_named(figure: str) -> None:
-    texts = [text for text, _ in visible_texts(plots.FIGURES[figure](RUNS["26 tasks"]))]
+    texts = readable_texts(figure, "26 tasks")
     for number, name in enumerate(NAMES, start=1):
         assert any(text.split("  ")[0] == f"{number} · {name}" for text in texts)
 
@@ -139,11 +153,11 @@ def test_heading_says_what_ran_and_that_data_are_generated(figure: str) -> None:
 @pytest.mark.parametrize("run", RUNS)
 def test_heatmap_draws_the_matrix_and_masks_what_is_null(run: str) -> None:
     record = RUNS[run]
-    (mesh,) = plots.matrix_heatmap(record).axes[0].collections
-    drawn = mesh.get_array()
+    (mesh,) = drawn("matrix", run).axes[0].collections
+    shown = mesh.get_array()
     expected = np.array(record.matrix, dtype=float)
-    assert (np.ma.getmaskarray(drawn) == np.isnan(expected)).all()
-    np.testing.assert_array_equal(drawn.filled(np.nan), expected)
+    assert (np.ma.getmaskarray(shown) == np.isnan(expected)).all()
+    np.testing.assert_array_equal(shown.filled(np.nan), expected)
 
 
 def test_heatmap_writes_percent_into_cells_and_a_dash_for_null() -> None:
@@ -257,7 +271,7 @@ def test_a_run_s_forgetting_curves_begin_at_zero_where_a_task_was_learned() -> N
 
 
 def test_what_was_not_measured_has_no_curve() -> None:
-    axes = plots.FIGURES["forgetting"](RUNS["partial"]).axes[0]
+    axes = drawn("forgetting", "partial").axes[0]
     curves = axes.lines[1:-1]
     assert [len(curve.get_ydata()[~np.isnan(curve.get_ydata())]) for curve in curves[:8]] == [
         *(7, 6, 5, 4, 3, 2, 1, 0)
@@ -267,16 +281,14 @@ def test_what_was_not_measured_has_no_curve() -> None:
 
 
 def test_tasks_not_learned_are_not_drawn_as_zero() -> None:
-    record = RUNS["partial"]
-    panels = plots.score_lines(record).axes
+    panels = drawn("scores", "partial").axes
     assert np.isnan(panels[0].lines[-1].get_ydata()[7:]).all()
     assert panels[8].texts[0].get_text() == "not evaluated"
     assert np.isnan(panels[8].lines[0].get_ydata()).all()
 
 
 def test_growth_starts_at_the_pretrained_base_beside_a_full_copy_a_task() -> None:
-    record = RUNS["26 tasks"]
-    growth, trained = plots.parameter_growth(record).axes
+    growth, trained = drawn("parameters", "26 tasks").axes
     copies, own = growth.lines
     np.testing.assert_array_equal(copies.get_xydata(), [[k, k] for k in range(1, 27)])
     expected = 1 + np.arange(27) * 1_200_000 / BASE
@@ -290,10 +302,10 @@ def test_growth_starts_at_the_pretrained_base_beside_a_full_copy_a_task() -> Non
 
 
 def test_growth_shows_a_buffer_only_where_there_is_one() -> None:
-    *_, buffer = plots.parameter_growth(RUNS["26 tasks with a buffer"]).axes
+    *_, buffer = drawn("parameters", "26 tasks with a buffer").axes
     assert [bar.get_height() for bar in buffer.patches] == [200 * k for k in range(1, 27)]
     assert "2.66 MB" in buffer.get_title(loc="left")
-    assert len(plots.parameter_growth(RUNS["26 tasks"]).axes) == 2
+    assert len(drawn("parameters", "26 tasks").axes) == 2
 
 
 def test_titles_are_shown_as_they_are_and_cut_when_endless() -> None:

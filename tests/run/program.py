@@ -1,7 +1,7 @@
 """Starts whole programs for tests, in copies of one process that has imported everything.
 
 The process is a server (this file; one for each test process): see `benchmarks.warm`. Only what
-a test says about the start of a process itself needs an interpreter of its own: `run_alone`.
+a test says about the start of a process itself needs an interpreter of its own: `PROGRAM`.
 """
 
 import atexit
@@ -26,20 +26,6 @@ PROGRAM = [sys.executable, str(ROOT / "run_stream.py")]
 TINY = ["experiment=smoke", "device=cpu"]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
 TICK = 0.01
-
-
-def run_alone(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """Run the program on a tiny encoder in a process of its own; see `run`."""
-    done = subprocess.run(
-        [*PROGRAM, *TINY, *arguments],
-        cwd=folder,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, str, str]:

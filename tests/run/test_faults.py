@@ -122,6 +122,9 @@ def test_a_run_outlives_closed_streams(tmp_path: Path, whole: dict[str, Any]) ->
     )
     assert done.returncode == 0
     assert same(tmp_path, whole)
+    drawn = {path.stem: path.read_text() for path in tmp_path.glob("run/figures/*.svg")}
+    assert sorted(drawn) == ["forgetting", "matrix", "parameters", "scores"]
+    assert all("adapter on" in text for text in drawn.values())  # those of other tests are blank
 
 
 def test_a_run_outlives_a_full_terminal(tmp_path: Path, whole: dict[str, Any]) -> None:
