@@ -45,7 +45,8 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
 BESIDES: Mapping[str, dict[str, Any]] = {"balance": {"budget": 6}}
 """What else is set while a field is tried: a buffer that is larger than a task chooses nothing."""
 SAME_ON_CPU = ("training.engine", "training.gradient_checkpointing", "shared_adapter.part")
-"""An engine changes speed, layers that are computed again change memory, and another part is refused: that is `finetune`."""
+"""An engine changes speed, and layers that are computed again change memory; another part is
+refused: that is `finetune`."""
 Kind = type[Learner] | type[SharedHeadConfig] | None
 
 
