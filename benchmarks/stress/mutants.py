@@ -726,8 +726,11 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("change.reshape(parts[0].shape)", "0 * change.reshape(parts[0].shape)"),
             ("else own - self.added", "else own"),
-            ("read & torch.ones_like(itself).tril() | itself", "read & torch.ones_like(itself)"),
         ),
+    ),
+    "stream/models/masks.py": (
+        ("tests/models/test_linear_maps.py",),
+        (("places(tokens), None, causal=True)", "places(tokens), None, causal=False)"),),
     ),
     "stream/models/modules/columns.py": (
         (COMPOSITION, PUBLISHED, ISOLATED, *contract("progressive")),

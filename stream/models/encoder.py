@@ -17,14 +17,13 @@ from stream.models.families.catalogue import find_family
 from stream.models.families.config import check_pooling, first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
 from stream.models.families.paths import layers_of
-from stream.models.masks import Masks, places
+from stream.models.masks import Masks, Reading, places
 from stream.models.onednn import convolve_linears
 from stream.models.places import (
     POSITIONS,
     AttentionMaps,
     LinearMap,
     Part,
-    Reading,
     SubLayer,
     Uses,
 )
@@ -216,7 +215,9 @@ class Encoder(nn.Module):
             more: vectors behind the first tokens, P.
         """
         mask, family, first = batch.attention_mask, self.family, self._first_position
-        order = places(mask, more, family.leading)
+        turned = family.positions.kind == "rotary"
+        counted = turned or self._masks.reads_places
+        order = places(mask, more, family.leading) if counted else None
         whole = mask
         if more:  # a row that only fills up a batch may have no token
             whole = self._widened(mask, mask.amax(1, keepdim=True).expand(-1, more))
@@ -224,7 +225,7 @@ class Encoder(nn.Module):
         found: dict[str, Any] = {"attention_mask": self._masks.of(whole, order, dtype)}
         if family.causal:
             found["use_cache"] = False
-        if family.positions.kind == "rotary":
+        if turned and order is not None:
             found["position_ids"] = order.clamp(min=0) + first
         elif family.positions.kind == "absolute":  # transformers would count padding, or ids
             found["position_ids"] = self._positions(batch, more)

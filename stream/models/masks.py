@@ -8,7 +8,7 @@ Tokens are compared by their places in a text, not by columns: padding may be on
 soft prompt may stand in any column.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -35,17 +35,20 @@ class Masks:
         self._adds = kind == "eager" and family.mask == "added"
         self._causal = family.causal
         self._windows = _windows(config, family) if kind in ("eager", "sdpa") else {}
+        self.reads_places = bool(self._windows)
+        """Whether a mask depends on the places of tokens."""
 
-    def of(self, mask: torch.Tensor, order: torch.Tensor, dtype: torch.dtype) -> Any:
+    def of(self, mask: torch.Tensor, order: torch.Tensor | None, dtype: torch.dtype) -> Any:
         """Return the mask that transformers' encoder takes: one, or one for each type of layer.
 
         Args:
             mask: 1 for tokens, 0 for padding, [B, L].
-            order: the places of tokens (`places`), [B, L].
+            order: the places of tokens (`places`), [B, L]; read where `reads_places`.
             dtype: of the attention scores.
         """
         if not self._windows:
             return added(mask[:, None, None], dtype) if self._adds else mask
+        assert order is not None, "such masks compare places"
         found = {}
         for name, window in self._windows.items():
             read = readable(mask, order, window, causal=self._causal)
@@ -133,3 +136,47 @@ def _windows(config: Any, family: Family) -> dict[str, int | None]:
         )
         found[kind] = far
     return found
+
+
+class Reading:
+    """Which tokens the texts of a pass have, and which of them each token reads."""
+
+    def __init__(self, *, causal: bool) -> None:
+        self._causal = causal
+        self._tokens: torch.Tensor | None = None
+        self._read: _Read | None = None
+
+    def begin(self, tokens: torch.Tensor) -> None:
+        """Note the mask of the texts of a pass, [B, L]."""
+        self._tokens, self._read = tokens, None
+
+    def readable(self) -> torch.Tensor | None:
+        """Return what each token reads, as torch's attention takes it: bool [B, 1, 1 or L, L].
+
+        That is all of its text, in a causal encoder what stands before it; narrower windows of some
+        layers are not counted. Padding of causal texts reads itself: a mean over nothing is none.
+        None says that all is read.
+        """
+        assert self._tokens is not None, "a pass begins with `begin`"
+        if self._read is None:
+            self._read = self._found(self._tokens)
+        return self._read.mask
+
+    def _found(self, tokens: torch.Tensor) -> "_Read":
+        """Return what `readable` does, from which tokens there are, [B, L]."""
+        if self._causal:
+            return _Read(readable(tokens, places(tokens), None, causal=True))
+        read = tokens.bool()[:, None, None]
+        # As in transformers: without a mask attention is faster; a graph cannot look.
+        looks = not (read.is_cuda and torch.cuda.is_current_stream_capturing())
+        return _Read(None if looks and bool(read.all()) else read)
+
+    def __deepcopy__(self, memo: object) -> "Reading":
+        """Return a new one: a copy of the encoder has passes of its own."""
+        return Reading(causal=self._causal)
+
+
+class _Read(NamedTuple):
+    """A mask that was found; None is one too."""
+
+    mask: torch.Tensor | None

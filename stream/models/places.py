@@ -7,7 +7,7 @@ encoder (`stream.models.bf16`) gets hooks of its own.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -263,47 +263,3 @@ class AttentionMaps:
     key: LinearMap
     value: LinearMap
     output: LinearMap
-
-
-class Reading:
-    """Which tokens the texts of a pass have, and which of them each token reads."""
-
-    def __init__(self, *, causal: bool) -> None:
-        self._causal = causal
-        self._tokens: torch.Tensor | None = None
-        self._read: _Read | None = None
-
-    def begin(self, tokens: torch.Tensor) -> None:
-        """Note the mask of the texts of a pass, [B, L]."""
-        self._tokens, self._read = tokens, None
-
-    def readable(self) -> torch.Tensor | None:
-        """Return what each token reads, as torch's attention takes it: bool [B, 1, 1 or L, L].
-
-        That is all of its text, in a causal encoder what stands before it; narrower windows of some
-        layers are not counted. Padding of causal texts reads itself: a mean over nothing is none.
-        None says that all is read.
-        """
-        assert self._tokens is not None, "a pass begins with `begin`"
-        if self._read is None:
-            self._read = self._found(self._tokens.bool()[:, None, None])
-        return self._read.mask
-
-    def _found(self, read: torch.Tensor) -> "_Read":
-        """Return what `readable` does, from which tokens there are, [B, 1, 1, L]."""
-        if self._causal:
-            itself = torch.eye(read.shape[-1], dtype=torch.bool, device=read.device)
-            return _Read(read & torch.ones_like(itself).tril() | itself)
-        # As in transformers: without a mask attention is faster; a graph cannot look.
-        looks = not (read.is_cuda and torch.cuda.is_current_stream_capturing())
-        return _Read(None if looks and bool(read.all()) else read)
-
-    def __deepcopy__(self, memo: object) -> "Reading":
-        """Return a new one: a copy of the encoder has passes of its own."""
-        return Reading(causal=self._causal)
-
-
-class _Read(NamedTuple):
-    """A mask that was found; None is one too."""
-
-    mask: torch.Tensor | None

@@ -6,7 +6,8 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from stream.models.families.family import FusedMap
-from stream.models.places import LinearMap, Part, Reading
+from stream.models.masks import Reading
+from stream.models.places import LinearMap, Part
 
 HEADS, WIDTH, IN = 2, 3, 5  # three parts of two heads of three outputs
 ALL = torch.arange(3 * HEADS * WIDTH)

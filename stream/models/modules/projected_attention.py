@@ -13,11 +13,12 @@ from torch import nn
 from torch.nn import functional
 
 from stream.models.encoder import Encoder
+from stream.models.masks import Reading
 from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.bottleneck import ACTIVATIONS, draw
 from stream.models.modules.by_task import ByTask
 from stream.models.modules.fresh import Fresh
-from stream.models.places import Insertion, Reading, SubLayer, first_input
+from stream.models.places import Insertion, SubLayer, first_input
 
 
 class PalArchitecture(NamedTuple):
