@@ -1,22 +1,22 @@
 """How much memory a step and an evaluation take: stored weights, gradient checkpointing, length.
 
-Run on a GPU: python -m benchmarks.encoders.memory --write docs/encoders.md
+Run on a GPU: python -m benchmarks.encoders.memory --out results/encoders
 
 Encoders of known sizes with random weights learn one task of generated rows with adapters, in bf16,
-eagerly. One JSON line a case; the table goes between the markers of the file. On a CPU
-(--device cpu) only the bytes of weights are known, so give it small --shapes.
+eagerly. A case is a line of OUT/memory.jsonl, and what stands there is not done again; the table is
+written by `benchmarks.encoders.table`. On a CPU (--device cpu) only the bytes of weights are known,
+so give it small --shapes.
 """
 
 import argparse
+import copy
 import gc
-import json
 import platform
-import re
 import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import chain
@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.encoders.records import MEMORY, MIB, Case, Found, Measurement, cases_of
+from benchmarks.paper.trials import append_line
 from stream.config.backbone import BackboneConfig
 from stream.config.run import TrainingConfig
 from stream.config.task import FilesSource, TaskSpec
@@ -92,48 +94,6 @@ STORAGES = ("float32", "bf16", "nf4")
 LENGTHS = (128, 512, 2048, 8192)
 STEPS = 4  # the first is not timed
 VOCABULARY = 1000  # token ids that rows have
-TABLE = re.compile(r"(<!-- memory -->\n).*?(<!-- end -->)", re.DOTALL)
-MIB = 2**20
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is measured.
-
-    Attributes:
-        encoder: a name in `SHAPES`.
-        storage: ``backbone.storage``.
-        checkpointing: ``training.gradient_checkpointing``.
-        length: tokens of every row.
-        rows: of a batch.
-    """
-
-    encoder: str
-    storage: str
-    checkpointing: bool
-    length: int
-    rows: int
-
-
-@dataclass(frozen=True)
-class Found:
-    """What was measured; bytes are null where they cannot be told.
-
-    Attributes:
-        parameters: of the encoder as it came.
-        weights: bytes of all weights, those of copies too.
-        learning: bytes at the peak of learning, weights included.
-        scoring: bytes at the peak of scoring.
-        step_s: seconds of a step.
-        failed: why there is nothing; empty if there is.
-    """
-
-    parameters: int = 0
-    weights: int = 0
-    learning: int | None = None
-    scoring: int | None = None
-    step_s: float | None = None
-    failed: str = ""
 
 
 def made_task(rows: int, length: int) -> Task:
@@ -153,13 +113,18 @@ def made_task(rows: int, length: int) -> Task:
     return Task("made", spec, {"train": split, "test": split}, {})
 
 
+@cache
+def drawn(name: str) -> Encoder:
+    """Return an encoder of `SHAPES` with random weights, which are drawn once: it takes seconds."""
+    shape = SHAPES[name]
+    pooling = POOLING.get(shape["model_type"], "cls")
+    backbone = BackboneConfig(name, "random", shape=shape, pooling=pooling)
+    return load_encoder(backbone, vocabulary_size=shape["vocab_size"])
+
+
 def built(case: Case) -> Encoder:
-    """Return the encoder of a case, with random weights."""
-    shape = SHAPES[case.encoder]
-    backbone = BackboneConfig(
-        case.encoder, "random", shape=shape, pooling=POOLING.get(shape["model_type"], "cls")
-    )
-    encoder = load_encoder(backbone, vocabulary_size=shape["vocab_size"])
+    """Return the encoder of a case."""
+    encoder = copy.deepcopy(drawn(case.encoder))
     if case.checkpointing:
         encoder.checkpoint_layers()
     return encoder
@@ -178,7 +143,7 @@ def measured(case: Case, device: torch.device) -> Found:
     encoder = built(case)
     most, parameters = encoder.most_tokens, encoder.num_parameters()
     if most is not None and case.length > most:
-        return Found(parameters, failed=f"positions for {most} tokens")
+        return Found(parameters=parameters, failed=f"positions for {most} tokens")
     task = made_task(case.rows * STEPS, case.length)
     learner = Adapter()
     model = TaskModel(encoder.to(device), 0, precision="bf16", storage=case.storage)
@@ -235,62 +200,38 @@ def cases(given: argparse.Namespace) -> Iterator[Case]:
         for length in map(int, given.lengths.split(",")):
             for storage in storages:
                 for checkpointing in (False, True):
-                    yield Case(name, storage, checkpointing, length, given.rows)
-
-
-def table(results: Sequence[tuple[Case, Found]]) -> Iterator[str]:
-    """Yield the lines of a Markdown table: a line for each encoder, storage and checkpointing."""
-    lengths = list(dict.fromkeys(case.length for case, _ in results))
-    tokens = " | ".join(f"{length:,} tokens" for length in lengths)
-    yield f"| encoder | `storage` | checkpointing | weights | {tokens} |"
-    yield "|---|---|---|---|" + "---|" * len(lengths)
-    lines: dict[tuple[str, str, bool], dict[int, Found]] = {}
-    for case, found in results:
-        key = case.encoder, case.storage, case.checkpointing
-        lines.setdefault(key, {})[case.length] = found
-    for (encoder, storage, checkpointing), by_length in lines.items():
-        weights = max(found.weights for found in by_length.values())
-        cells = " | ".join(_cell(by_length[length]) for length in lengths)
-        on = "yes" if checkpointing else "no"
-        yield f"| {encoder} | `{storage}` | {on} | {weights / MIB:,.0f} | {cells} |"
-
-
-def _cell(found: Found) -> str:
-    """Return a case's peaks in MiB and milliseconds a step, or why there is nothing."""
-    if found.failed:
-        return f"none ({found.failed})"
-    peaks = ("?" if b is None else f"{b / MIB:,.0f}" for b in (found.learning, found.scoring))
-    step = "" if found.step_s is None else f", {1000 * found.step_s:,.0f} ms"
-    return " / ".join(peaks) + step
+                    yield Case(
+                        encoder=name,
+                        storage=storage,
+                        checkpointing=checkpointing,
+                        length=length,
+                        rows=given.rows,
+                    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure every case; print JSON lines, and write the table where asked for."""
+    """Measure every case that has no line yet."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     published = ",".join(name for name in SHAPES if name != "tiny")
+    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--shapes", default=published)
     parser.add_argument("--storages", default=",".join(STORAGES))
     parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)))
     parser.add_argument("--rows", type=int, default=8)
-    parser.add_argument("--write", type=Path, help="a Markdown file with the markers")
     given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
     device = pick_device(given.device)
     where = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
-    versions = f"torch {torch.__version__}, transformers {version('transformers')}"
-    results = []
+    machine = f"{where}, torch {torch.__version__}, transformers {version('transformers')}"
+    done = cases_of(given.out)
     for case in cases(given):
+        if case in done:
+            continue
         found = tried(case, device)
-        results.append((case, found))
-        line = {**asdict(case), **asdict(found), "device": where, "versions": versions}
-        print(json.dumps(line), flush=True)
-    text = "\n".join(["", f"{where}, {versions}, {given.rows} rows a batch:", "", *table(results)])
-    print(text)
-    if given.write is not None:
-        old = given.write.read_text(encoding="utf-8")
-        new, count = TABLE.subn(lambda found: f"{found[1]}{text}\n\n{found[2]}", old)
-        assert count == 1, f"{given.write} lacks <!-- memory --> and <!-- end -->"
-        given.write.write_text(new, encoding="utf-8")
+        append_line(given.out / MEMORY, Measurement(case=case, found=found, machine=machine))
+        learning = "no peak" if found.learning is None else f"{found.learning / MIB:,.0f} MiB"
+        print(f"{case}: {found.failed or learning}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The tables of docs/encoders.md: the families, from their files, and what was measured.
 
 Run: python -m benchmarks.encoders.table results/encoders docs/encoders.md
-Text between ``<!-- encoders:NAME -->`` and ``<!-- end -->`` is replaced; NAME is one of `TABLES`.
-The matrix of learners is made by `benchmarks.encoders.matrix`.
+Text between ``<!-- encoders:NAME -->`` and ``<!-- end -->`` is replaced; NAME is one of `TABLES`,
+or ``memory``. The matrix of learners is made by `benchmarks.encoders.matrix`.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.encoders.plan import SIZES
-from benchmarks.encoders.records import Measured, measured
+from benchmarks.encoders.records import MIB, Case, Found, Measured, Measurement, cases_of, measured
 from benchmarks.paper import markdown
 from benchmarks.paper.markdown import table
 from stream.formatting import DASH
@@ -118,6 +118,42 @@ def remarks(records: Records) -> str:
     return "\n".join([*lines, *(f"- measured on {name}" for name in machines)]) or EMPTY
 
 
+def memory(measurements: Mapping[Case, Measurement]) -> str:
+    """Return weights and peaks: a row for each encoder, storage and checkpointing."""
+    if not measurements:
+        return EMPTY
+    lengths = list(dict.fromkeys(case.length for case in measurements))
+    columns = ",".join(f"{length} tokens" for length in lengths)
+    machines = sorted({line.machine for line in measurements.values()})
+    text = table(
+        f"encoder,`storage`,checkpointing,weights,{columns}", _memory_lines(measurements, lengths)
+    )
+    return "\n".join([text, "", *(f"- measured on {name}" for name in machines)])
+
+
+def _memory_lines(
+    measurements: Mapping[Case, Measurement], lengths: Sequence[int]
+) -> Iterator[list[str]]:
+    """Yield the rows of `memory`."""
+    rows: dict[tuple[str, str, bool], dict[int, Found]] = {}
+    for case, line in measurements.items():
+        key = case.encoder, case.storage, case.checkpointing
+        rows.setdefault(key, {})[case.length] = line.found
+    for (encoder, storage, checkpointing), found in rows.items():
+        weights = f"{max(one.weights for one in found.values()) / MIB:,.0f}"
+        cells = [_peaks(found[length]) if length in found else DASH for length in lengths]
+        yield [encoder, f"`{storage}`", "yes" if checkpointing else "no", weights, *cells]
+
+
+def _peaks(found: Found) -> str:
+    """Return a case's peaks in MiB and milliseconds a step, or why there is nothing."""
+    if found.failed:
+        return f"none ({found.failed})"
+    peaks = (_number(b and b / MIB, "{:,.0f}") for b in (found.learning, found.scoring))
+    step = "" if found.step_s is None else f", {1000 * found.step_s:,.0f} ms"
+    return " / ".join(peaks) + step
+
+
 EMPTY = "Not measured yet."
 TABLES: Mapping[str, Callable[[Records], str]] = {
     "families": families,
@@ -128,9 +164,14 @@ TABLES: Mapping[str, Callable[[Records], str]] = {
 """The tables by name."""
 
 
-def fill(path: Path, records: Records) -> None:
-    """Write the tables into a Markdown file."""
-    markdown.fill(path, "encoders", lambda name: TABLES[name](records))
+def fill(path: Path, results: Path) -> None:
+    """Write the tables of a folder's records into a Markdown file."""
+    records, measurements = measured(results), cases_of(results)
+    markdown.fill(
+        path,
+        "encoders",
+        lambda name: memory(measurements) if name == "memory" else TABLES[name](records),
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -140,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE.md")
     given = parser.parse_args(arguments)
     for path in given.files:
-        fill(path, measured(given.results))
+        fill(path, given.results)
 
 
 if __name__ == "__main__":

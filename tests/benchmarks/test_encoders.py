@@ -20,7 +20,7 @@ RESULTS = DOCUMENT.parent.parent / "results/encoders"
 def test_the_document_holds_the_tables_of_files_and_records(tmp_path: Path) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     (copy := tmp_path / "copy.md").write_text(text, encoding="utf-8")
-    fill(copy, measured(RESULTS))
+    fill(copy, RESULTS)
     assert copy.read_text(encoding="utf-8") == text
     assert all(f"`{name}`" in text for name in known_types())
 
