@@ -48,11 +48,14 @@ class LineLog:
 
     The writer knows how far the file is good. What a killed process left behind that, such as half
     a line, is written over by the next `append`.
+
+    Attributes:
+        path: of the file.
     """
 
     def __init__(self, path: Path):
         """Begin with no good line; nothing is read or written yet."""
-        self._path = path
+        self.path = path
         self._lines, self._size, self._hash = 0, 0, sha256()
 
     @property
@@ -71,16 +74,16 @@ class LineLog:
         """
         new = [line + b"\n" for line in lines]
         is_new = self._size == 0
-        with _named(self._path), self._path.open("wb" if is_new else "r+b") as file:
+        with _named(self.path), self.path.open("wb" if is_new else "r+b") as file:
             if file.seek(0, os.SEEK_END) < self._size:
-                raise FileNotFoundError(f"lines of {self._path} have vanished")
+                raise FileNotFoundError(f"lines of {self.path} have vanished")
             file.truncate(self._size)
             file.seek(self._size)
             file.writelines(new)
             file.flush()
             os.fsync(file.fileno())
         if is_new:
-            _sync_folder(self._path.parent)
+            _sync_folder(self.path.parent)
         self._note(new)
 
     def go_on(self, lines: Iterable[bytes]) -> None:
@@ -93,7 +96,7 @@ class LineLog:
         if self._size:
             self.append(())
         else:
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
 
     def _note(self, new: Iterable[bytes]) -> None:
         """Count lines that are good."""
