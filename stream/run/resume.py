@@ -112,8 +112,13 @@ def check_unchanged(run: Run, folder: Path, saved: SavedRun | None) -> None:
             the run has seen.
     """
     if saved is None:
-        done = len(RunRecord.read(folder).ledger.tasks)
-        require(not done, f"{folder} kept no checkpoint, and its {done} rows are done")
+        written = RunRecord.read(folder)
+        done = len(written.ledger.tasks)
+        # A run that is killed after its first row is written and before its checkpoint has both.
+        begun = (
+            done == 1 and written.status == "partial" and written.config["checkpoint"]["enabled"]
+        )
+        require(not done or begun, f"{folder} kept no checkpoint, and its {done} rows are done")
         return
     now, then = run.record.data.hashes, saved.record.data.hashes
     changed = [name for name in then if now.get(name) != then[name]]

@@ -75,7 +75,7 @@ class Run:
 
     @cached_property
     def _derivation(self) -> Derivation:
-        return Derivation(sum(task.split("train").nbytes for task in self.tasks))
+        return Derivation()
 
     def task(self, name: str) -> Task:
         """Return a task of the stream.
@@ -117,22 +117,31 @@ class Run:
             return self.measure(task)
         return self.routing.evaluate(task, self.config.evaluation.split, learned, state)
 
-    def save(self, within: tuple[int, FitSnapshot | None] | None = None) -> bytes:
-        """Write a checkpoint, unless none is wanted; return the record as it holds it, as JSON.
+    def commit_row(self, index: int) -> None:
+        """Write the row of task ``index``, which was learned, scored and accounted for.
 
-        Args:
-            within: the task that is being learned, and where that stands (None between two of its
-                candidates); None between tasks.
+        Rows are committed in the order of the stream.
 
         Raises:
             OSError: the disk is full or cannot be written.
         """
-        self.update_record()
-        encoded = self.record.encode()
+        self.update_record(whole=False)
         router = None if self.routing is None else self.routing.router
-        self.checkpoints.save(self.learner, encoded, within, router)
-        return encoded
+        self.checkpoints.commit_row(self.learner, self.record, index, router)
 
-    def update_record(self) -> None:
-        """Bring up to date what the record derives from its cells."""
-        self._derivation.update(self.record)
+    def save(self, within: tuple[int, FitSnapshot | None]) -> None:
+        """Write a checkpoint within a task, unless none is wanted.
+
+        Args:
+            within: the task that is being learned, and where that stands (None between two of its
+                candidates).
+
+        Raises:
+            OSError: the disk is full or cannot be written.
+        """
+        router = None if self.routing is None else self.routing.router
+        self.checkpoints.save(self.learner, self.record, within, router)
+
+    def update_record(self, *, whole: bool = True) -> None:
+        """Bring up to date what the record derives from its rows; ``whole`` is every metric."""
+        self._derivation.update(self.record, whole=whole)

@@ -1,10 +1,12 @@
 """The stream: learn task k, score tasks 1..k, account, save, show; then the next task."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from stream.config.run import RunConfig
+from stream.errors import UserError
 from stream.evaluation.majority import majority_scores
 from stream.record.run_record import RunRecord
 from stream.report.progress import Display
@@ -47,13 +49,13 @@ def run_stream(
         TrainingDivergedError: a loss that is not finite; the rows so far are in results.json.
         Interrupted: a signal asked to stop; what was done is saved.
     """
-    with stop_requests() as stop:
+    with stop_requests() as stop, _rows_summed_up(folder):
         stop.saved = resume
         started = time.perf_counter()
         run = build_run(config, folder, display.preparing)
         run.record.overrides = None if overrides is None else list(overrides)
         how = _how(run)
-        position = _go_on(run, folder, display, stop) if resume else None
+        position = _go_on(run, folder, display, stop) if resume else _begin(run)
         run.record.timing.prepare_s += time.perf_counter() - started
         run.record.majority = majority_scores(run.tasks, config.evaluation.split)
         run.update_record()
@@ -65,6 +67,7 @@ def run_stream(
         display.say(how)
         if config.evaluation.baseline and run.record.baseline is None:
             run.record.baseline = score_untrained(run, run.tasks, display, stop)
+            run.record.write(folder)
         for index in range(run.num_done, len(run.tasks)):
             (learn if config.select is None else choose)(run, index, position, display, stop)
             position = None
@@ -75,7 +78,7 @@ def run_stream(
             if run.record.linear_probe is not None:
                 display.stage("training linear probes")
                 probe_row(run, index)
-            _save(run, folder)
+            run.commit_row(index)
             tracker.row(index, run.record)
             display.row(index, run.record)
             if index + 1 < len(run.tasks):
@@ -87,6 +90,20 @@ def run_stream(
         tracker.finish(run.record, figures)
         display.finish(run.record, folder)
     return run.record
+
+
+@contextmanager
+def _rows_summed_up(folder: Path) -> Iterator[None]:
+    """Have results.json hold all rows whatever stops the run inside the block, if Python sees it.
+
+    Where nothing can be written any more, rows.jsonl has them alone.
+    """
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError, UserError, MemoryError):
+            RunRecord.sum_up(folder)
+        raise
 
 
 def _how(run: Run) -> str:
@@ -106,6 +123,11 @@ def _how(run: Run) -> str:
     return f"{how}; the encoder computes in {precision}{stored}{recomputed}"
 
 
+def _begin(run: Run) -> None:
+    """Begin with the first task, and no row."""
+    run.checkpoints.begin()
+
+
 def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSnapshot | None:
     """Take over the last whole checkpoint; return where learning the next task stood in it.
 
@@ -115,26 +137,22 @@ def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSn
     saved = run.checkpoints.latest()
     check_unchanged(run, folder, saved)
     if saved is None:
-        return None
-    run.record.take_over(saved.record)
+        return _begin(run)
+    run.record.take_over(saved.record, saved.rows)
     if run.record.baseline is not None and run.config.evaluation.baseline:
         # Tasks that are new get their baseline before anything learned comes back.
         added = run.tasks[len(saved.record.order) :]
         run.record.baseline += score_untrained(run, added, display, stop)
     restore_weights(run, saved)
+    run.checkpoints.go_on(saved)
     return run.checkpoints.position(saved)
-
-
-def _save(run: Run, folder: Path) -> None:
-    """Write a checkpoint of whole tasks and results.json."""
-    encoded = run.save()  # first: results.json is never ahead of what can be gone on from
-    run.record.write(folder, encoded)
 
 
 def _finish(run: Run, folder: Path) -> list[Path]:
     """Draw the figures and say that the run is complete; return the figures."""
     from stream.report import plots  # with matplotlib, which is not needed before
 
+    run.update_record()
     run.record.status = "complete"
     # Figures first, so that a run is complete on disk when everything is there.
     figures = plots.write_figures(run.record, folder)
