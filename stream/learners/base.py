@@ -353,7 +353,7 @@ class Learner(Settings):
         if own is None:
             raise KeyError(f"task {task!r} was not learned")
         read = set(self._serving_sources(task).names)
-        modules = {n: self.read_parameters[n] for n, owner in self._task_of.items() if owner in read}
+        modules = {n: self.read_parameters[n] for n, of in self._task_of.items() if of in read}
         named = {f"encoder.{name}": tensor for name, tensor in {**modules, **own}.items()}
         head = self.model.head_state(self._head_of(task))
         return {**self.common_state(task), **named, **head, **extra}

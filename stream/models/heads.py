@@ -1,8 +1,8 @@
 """The model that learners train: one encoder and a linear head a task, or one for all tasks.
 
-The heads of isolated tasks rest while they are not needed (`TaskModel.rest_heads`): they are no part
-of the model then, and in main memory, so that a step or a pass takes as long after a thousand tasks
-as after one.
+The heads of isolated tasks rest while they are not needed (`TaskModel.rest_heads`): they are no
+part of the model then, and in main memory, so that a step takes as long after a thousand tasks as
+after one.
 
 B examples, L tokens, D width, K outputs of a task's head.
 """
@@ -159,8 +159,8 @@ class TaskModel(nn.Module):
     def add_head(self, task: Task) -> None:
         """Add the task's head unless it is there; its first weights depend on the name alone.
 
-        One that rests comes back. A regression head starts at the middle of the score range, so that the loss starts at the
-        labels' variance instead of their square.
+        One that rests comes back. A regression head starts at the middle of the score range, so
+        that the loss starts at the labels' variance instead of their square.
         """
         if task.shared is not None:
             self._meet_task(task.name, task.shared)
