@@ -770,6 +770,11 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "self._computes, self._took = self._half, True",
             ),
             ("            self._half.read_all()\n", "            pass\n"),
+            ("                del self.heads[task.name]\n", "                pass\n"),
+            (
+                ".to(self.device).train(self.training)\n            try",
+                ".to(self.device)\n            try",
+            ),
         ),
     ),
     "stream/models/bf16.py": (
@@ -783,7 +788,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (COEFFICIENTS, ISOLATED, *contract("lt_sft")),
         (
             ("tensor.detach() - self.first[name]", "self.first[name] - tensor.detach()"),
-            ("return self.first.get(name, parameter)", "return parameter"),
+            ("{name: self.first.get(name, tensor) for", "{name: tensor for"),
             ("int(places.max()) < size", "int(places.max()) <= size"),
         ),
     ),
@@ -791,8 +796,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (*contract("adapter", "independent"),),
         (
             (
-                "        self._stored[task] = self._copy()\n",
-                "        self._stored[task] = dict(self.working)\n",
+                "before = self._named(self._block(self.working))",
+                "before = dict(self.working)",
             ),
             (
                 "        self._show(values)\n        self.active = task",

@@ -265,11 +265,17 @@ class Learner(Settings):
         if self.tags.uses_encoder:
             now = self.model.encoder.read_parameters()
             assert self.read_parameters.keys() == now.keys(), "modules are inserted in `setup`"
-            self.model.add_head(task)
+            self._take_head(task)
             self.mark_trained(task)
             self.task_parameters.start(task.name, self.initial_values(task.name))
             self.active.show(self.sources(task.name))
         self.begin_task(task)
+
+    def _take_head(self, task: Task) -> None:
+        """Have the head that answers ``task`` in the model; isolated ones alone need no other."""
+        self.model.add_head(task)
+        if self.tags.parameter_isolation:
+            self.model.rest_heads(but=task.head_name)
 
     def mark_trained(self, task: Task) -> None:
         """Let learning ``task`` change the heads and the modules by task that are its own."""
@@ -346,15 +352,19 @@ class Learner(Settings):
         own = self.task_parameters.tensors(task)
         if own is None:
             raise KeyError(f"task {task!r} was not learned")
-        read = {*self._serving_sources(task).names, None}
-        parameters = self.task_parameters
-        state = {
-            name: parameters.base(name, parameter)
-            for name, parameter in self.read_parameters.items()
-            if self._task_of.get(name) in read
-        } | own
-        named = {f"encoder.{name}": tensor for name, tensor in state.items()}
-        return {**named, **self.model.head_state(self._head_of(task)), **extra}
+        read = set(self._serving_sources(task).names)
+        modules = {n: self.read_parameters[n] for n, of in self._task_of.items() if of in read}
+        named = {f"encoder.{name}": tensor for name, tensor in {**modules, **own}.items()}
+        head = self.model.head_state(self._head_of(task))
+        return {**self.common_state(task), **named, **head, **extra}
+
+    def common_state(self, task: str) -> Tensors:
+        """Return the part of `served_state` that is of the encoder, and of no task alone."""
+        del task  # what serves one task may be of another encoder than what serves the next
+        if not self.tags.uses_encoder:
+            return {}
+        shared = {n: p for n, p in self.read_parameters.items() if n not in self._task_of}
+        return {f"encoder.{n}": t for n, t in self.task_parameters.common(shared).items()}
 
     def _extra(self, task: str) -> Tensors:
         """Return the task's ``task_tensors``; methods without the encoder have nothing else."""
@@ -401,7 +411,7 @@ class Learner(Settings):
         left = dict(tensors)
         if self.tags.uses_encoder:
             if not self.shares_head:
-                self.model.add_head(task)
+                self._take_head(task)
             modules = {f"encoder.{name}": p for name, p in self.task_modules(task.name).items()}
             whole = {**modules, **self._own_head(task.name)}
             if missing := sorted(whole.keys() - left.keys()):

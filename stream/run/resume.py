@@ -143,5 +143,3 @@ def restore_weights(run: Run, saved: SavedRun) -> None:
     run.checkpoints.load_tasks(saved, run.learner, done)
     if run.routing is not None:
         run.checkpoints.load_router(saved, run.routing.router, done)
-    # Tasks that were added had theirs first, for their baseline.
-    run.learner.model.sort_heads([task.head_name for task in run.tasks])

@@ -1,7 +1,7 @@
 """The run: tasks, learner, record and checkpoints of one learner on one stream."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -13,11 +13,13 @@ from stream.errors import unknown
 from stream.evaluation.evaluate import evaluate
 from stream.evaluation.probe import Probe, sampled
 from stream.evaluation.routed import Routing, State
+from stream.fingerprint import Fingerprinter
 from stream.learners.base import Learner
 from stream.record.derived import Derivation
 from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint_manager import CheckpointManager
+from stream.run.stored import StoredCount
 from stream.training.engine import Engine, pick_engine
 from stream.training.snapshot import FitSnapshot
 
@@ -35,6 +37,8 @@ class Run:
         record: what the run has shown so far.
         checkpoints: what it needs to go on, on disk.
         routing: what infers tasks; None where they are known.
+        stored: counts what the learner stores.
+        lasting: the digests of tensors that learning never changes.
     """
 
     config: RunConfig
@@ -45,6 +49,8 @@ class Run:
     record: RunRecord
     checkpoints: CheckpointManager
     routing: Routing | None = None
+    stored: StoredCount = field(default_factory=StoredCount)
+    lasting: Fingerprinter = field(default_factory=Fingerprinter)
 
     @property
     def num_done(self) -> int:

@@ -72,7 +72,7 @@ def run_stream(
             (learn if config.select is None else choose)(run, index, position, display, stop)
             position = None
             learn_routes(run, index)
-            fingerprints = ServedFingerprints(run)
+            fingerprints = ServedFingerprints(run, index)
             score_row(run, index, fingerprints, display)
             account(run, index, fingerprints)
             if run.record.linear_probe is not None:

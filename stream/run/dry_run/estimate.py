@@ -39,7 +39,7 @@ def estimated(
     scores = [costs.scoring.at(1, float(t.split(split).lengths.sum())) for t in tasks]
     each = sum(scores) / max(sum(plan.sizes), 1)  # of a text; a pass of the router is like it
     routing_s = plan.routed * each
-    marks = sum(costs.fingerprint.at(1, k + 1) for k in range(num_tasks))
+    marks = _fingerprints_s(config, costs, num_tasks)
     kept = (num_tasks - costs.tried) * costs.kept_bytes
     return Estimate(
         learning_s=_learning_s(config, tasks, plan, costs),
@@ -52,6 +52,13 @@ def estimated(
         record_bytes=_record_bytes(config, plan, num_tasks),
         figures_bytes=FIGURES_BYTES + num_tasks * FIGURES_BYTES_A_TASK,
     )
+
+
+def _fingerprints_s(config: RunConfig, costs: Costs, num_tasks: int) -> float:
+    """Return the seconds of fingerprints: of all tasks so far, or of two and in the end of all."""
+    if config.learner.tags.parameter_isolation:
+        return costs.fingerprint.at(2, 2 * num_tasks + num_tasks)
+    return sum(costs.fingerprint.at(1, k + 1) for k in range(num_tasks))
 
 
 def _learning_s(config: RunConfig, tasks: Sequence[Task], plan: WorkPlan, costs: Costs) -> float:
