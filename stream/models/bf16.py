@@ -53,7 +53,7 @@ class Bf16Encoder:
             together = next(original.parameters()).is_cuda
         self._gathered: GatheredGradients | None = None
         if together:
-            join_attention_maps(self.encoder, same)
+            join_attention_maps(self.encoder)
             self._gathered = GatheredGradients(inserted_modules(self.encoder))
 
     def read_all(self) -> None:

@@ -8,7 +8,7 @@ of three times, so bits are not the same; float32 encoders are left alone.
 B texts, L tokens, D_in and D_out the widths of a map.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -105,28 +105,26 @@ def side_by_side(parts: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat(list(parts), dim=-1)
 
 
-def join_attention_maps(encoder: Encoder, shared: Container[int] = ()) -> None:
+def join_attention_maps(encoder: Encoder) -> None:
     """Let query, key and value of every layer be one product, where they are separate maps.
 
     Maps that hooks give something else to read stay alone, and so do those that are not stored
     alike.
 
     Args:
-        encoder: a copy that computes for another one; methods have inserted their modules.
-        shared: identities of parameters that are those of the other one, too; they stay alone.
+        encoder: a copy that computes for another one; methods have inserted their modules. What
+            the two share stays shared.
     """
     for layer in encoder.attention_maps():
         parts = (layer.query, layer.key, layer.value)
         maps = [part.module for part in parts if isinstance(part.module, nn.Linear)]
-        own = [id(p) for each in maps for p in each.parameters(recurse=False)]
-        separate = len({id(each) for each in maps}) == len(parts)
-        if separate and _joinable(maps) and not any(p in shared for p in own):
+        if len({id(each) for each in maps}) == len(parts) and _joinable(maps):
             JoinedMaps(maps)
 
 
 def _joinable(maps: Sequence[nn.Linear]) -> bool:
     """Whether maps read the same and store it alike."""
-    kinds = {(each.in_features, each.bias is None) for each in maps}
+    kinds = {(each.in_features, each.bias is None, each.weight.dtype) for each in maps}
     return len(kinds) == 1 and all(
         type(each).forward in PLAIN and not each._forward_pre_hooks for each in maps
     )
