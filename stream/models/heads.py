@@ -103,6 +103,8 @@ class States(NamedTuple):
 
     def of(self, rows: slice) -> "States":
         """Return those of some rows."""
+        if rows.start == 0 and rows.stop == len(self.texts):  # a slice goes back in two kernels
+            return self
         return States(*(tensor[rows] for tensor in self))
 
 
