@@ -440,7 +440,7 @@ def test_only_a_state_that_tells_a_change_stands_for_the_content(
     def hashed(changed_at: float, content: str) -> str:
         state = State(1, 2, 3, int(5e9), int(changed_at * 1e9))
         monkeypatch.setattr(contents, "_state", lambda _: state)
-        monkeypatch.setattr(contents.time, "time", lambda: now)
+        monkeypatch.setattr(contents.time, "time_ns", lambda: now * 10**9)
         path.write_text(content)
         found = Contents(note)
         digest = found.sha256(path)

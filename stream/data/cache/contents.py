@@ -59,13 +59,13 @@ class Contents:
     def _looked_up(self, path: Path) -> tuple[State, str, bool]:
         """Return a file's state, its SHA-256, and whether the state will tell a later change."""
         with path.open("rb") as file:  # a network file system looks anew when a file is opened
-            now, state = time.time(), _state(file.fileno())
+            now_ns, state = time.time_ns(), _state(file.fileno())  # files have times of that clock
             known = self._known.get(os.path.abspath(path))
             if known is not None and known[0] == state:
                 return state, known[1], True
             content = hashlib.file_digest(file, "sha256").hexdigest()
-        last = max(state.modified_ns, state.changed_ns) / 1e9
-        return state, content, last < now - SETTLED_S
+        last_ns = max(state.modified_ns, state.changed_ns)
+        return state, content, last_ns < now_ns - SETTLED_S * 1e9
 
     def unchanged(self) -> bool:
         """Whether every file still has the content whose SHA-256 was returned."""

@@ -253,6 +253,6 @@ def _prune(root: Path, newest: Path) -> None:
 def _age(path: Path) -> float:
     """Return how long ago something was used, in seconds; what is gone was never used."""
     try:
-        return time.time() - path.stat().st_mtime
+        return (time.time_ns() - path.stat().st_mtime_ns) / 1e9
     except OSError:
         return float("inf")
