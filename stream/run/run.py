@@ -1,68 +1,44 @@
 """The run: tasks, learner, record and checkpoints of one learner on one stream."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import torch
-
-from stream.config.run import RunConfig
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import unknown
-from stream.evaluation.evaluate import evaluate
 from stream.evaluation.probe import Probe, sampled
 from stream.evaluation.routed import Routing, State
-from stream.learners.base import Learner
 from stream.record.derived import Derivation
 from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord
+from stream.run.bench import Bench
 from stream.run.checkpoint_manager import CheckpointManager
-from stream.training.engine import Engine, pick_engine
 from stream.training.snapshot import FitSnapshot
 
 
 @dataclass
-class Run:
+class Run(Bench):
     """One learner on one stream; one that was loaded to serve has no data.
 
     Attributes:
-        config: the whole configuration; ``config.learner`` is the learner.
-        tasks: the stream, in order.
-        learner: has begun the stream.
-        device: where it learns and predicts.
         text_encoder: from texts to token ids.
         record: what the run has shown so far.
         checkpoints: what it needs to go on, on disk.
         routing: what infers tasks; None where they are known.
+        elsewhere: measures a task on the run's split with workers; None measures here.
     """
 
-    config: RunConfig
-    tasks: Sequence[Task]
-    learner: Learner
-    device: torch.device
     text_encoder: TextEncoder
     record: RunRecord
     checkpoints: CheckpointManager
     routing: Routing | None = None
+    elsewhere: Callable[[Task], Cell] | None = None
 
     @property
     def num_done(self) -> int:
         """How many tasks were learned and scored."""
         return self.record.score_matrix.rows_done()
-
-    @cached_property
-    def engine(self) -> Engine:
-        """How training steps are executed."""
-        training = self.config.training
-        return pick_engine(
-            training.engine,
-            self.learner,
-            self.device,
-            training.batch_size,
-            counting=self.config.count_flops,
-            recomputing=training.gradient_checkpointing,
-        )
 
     @cached_property
     def probe(self) -> Probe | None:
@@ -98,9 +74,9 @@ class Run:
         Raises:
             TrainingDivergedError: logits that are not finite.
         """
-        settings = self.config.evaluation
-        chosen = settings.split if split is None else split
-        return evaluate(self.learner, task, chosen, settings.batch_tokens, self.device)
+        if split is None and self.elsewhere is not None:
+            return self.elsewhere(task)
+        return self.measure_here(task, split or self.config.evaluation.split)
 
     def measure_routed(self, task: Task, learned: Sequence[Task], state: State) -> Cell:
         """Evaluate one learned task now, also with inferred tasks where the run infers them.

@@ -16,7 +16,7 @@ from stream.run.learning import learn, learn_routes
 from stream.run.resume import check_unchanged, restore_weights
 from stream.run.run import Run
 from stream.run.scoring import probe_row, score_row, score_untrained
-from stream.run.setup import build_run, pick_precision
+from stream.run.setup import build_run
 from stream.training.snapshot import FitSnapshot
 
 
@@ -52,7 +52,7 @@ def run_stream(
         started = time.perf_counter()
         run = build_run(config, folder, display.preparing)
         run.record.overrides = None if overrides is None else list(overrides)
-        how = _how(run)
+        how = run.how()
         position = _go_on(run, folder, display, stop) if resume else None
         run.record.timing.prepare_s += time.perf_counter() - started
         run.record.majority = majority_scores(run.tasks, config.evaluation.split)
@@ -87,23 +87,6 @@ def run_stream(
         tracker.finish(run.record, figures)
         display.finish(run.record, folder)
     return run.record
-
-
-def _how(run: Run) -> str:
-    """Say how the run computes.
-
-    Raises:
-        UserError: it cannot be done as asked for.
-    """
-    precision = pick_precision(run.config.backbone.precision, run.device)
-    if not run.learner.tags.uses_encoder:
-        return "no training steps; the encoder is not run"
-    how = f"training steps: {run.engine}" if run.learner.tags.makes_steps else "no training steps"
-    storage = run.config.backbone.storage
-    stored = "" if storage == "float32" else f", what is not trained is stored in {storage}"
-    again = run.config.training.gradient_checkpointing
-    recomputed = ", layers are computed again to go backward" if again else ""
-    return f"{how}; the encoder computes in {precision}{stored}{recomputed}"
 
 
 def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSnapshot | None:
