@@ -433,6 +433,7 @@ class RayEngine:
             logger.warning("a worker died of: %s; it is done again", job.name)
             with self._lock:
                 self._waiting.appendleft(job)
+            self._begin()
         self._await(worker)
 
 
