@@ -15,7 +15,7 @@ import secrets
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +26,7 @@ from threading import Lock, current_thread, main_thread
 from types import TracebackType
 from typing import Any, Self
 
+from stream.config.workers import WorkersConfig
 from stream.errors import UserError, one_line, require
 from stream.workers.engine import ATTEMPTS, WorkerLostError
 
@@ -57,25 +58,23 @@ def ray_module() -> Any:
         raise UserError("Ray is not installed: pip install '.[ray]' in the clone") from error
 
 
-@contextmanager
-def connected(address: str | None, cpus: int) -> Iterator[Any]:
-    """Be connected to a cluster inside the block, or to a Ray of this machine's own; yield Ray.
+def connect(address: str | None, cpus: int | None = None) -> Any:
+    """Connect this process to a Ray cluster, or to a new one of this machine's own; return Ray.
 
-    Starting one takes seconds. A process that is connected stays so.
+    A process that is connected stays so. Starting a cluster takes seconds; it ends with this
+    process, or with ``ray.shutdown()``.
 
     Args:
-        address: as Ray takes it (``HOST:6379``, ``auto``); None starts one that ends with the
-            block.
-        cpus: how many CPUs of this machine it may count on, if one is started.
+        address: as Ray takes it (``HOST:6379``, ``auto``); None starts one.
+        cpus: how many CPUs this machine may be taken for, if one is started; None counts them.
 
     Raises:
-        UserError: there is no such cluster.
+        UserError: there is no such cluster, or Ray is not installed.
     """
     ray = ray_module()
     if ray.is_initialized():
-        yield ray
-        return
-    where: dict[str, Any] = {"address": address} if address else {"address": "local"}
+        return ray
+    where: dict[str, Any] = {"address": address or "local"}
     if not address:
         where |= {"num_cpus": cpus, "include_dashboard": False}
     try:
@@ -84,10 +83,7 @@ def connected(address: str | None, cpus: int) -> Iterator[Any]:
     except (OSError, RuntimeError, ValueError) as error:
         at = f"the Ray cluster at {address}" if address else "a Ray of this machine"
         raise UserError(f"cannot use {at}: {one_line(error)}") from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+    return ray
 
 
 @contextmanager
@@ -112,6 +108,26 @@ def _own_signals() -> Iterator[None]:
 def gpu_share(per_gpu: int) -> float:
     """Return the share of a GPU of which ``per_gpu`` workers use one; Ray counts in 1/10000."""
     return 1.0 if per_gpu == 1 else math.floor(10_000 / per_gpu) / 10_000
+
+
+def require_room(ray: Any, needed: Mapping[str, float]) -> int:
+    """Return how many processes that need so much a cluster has room for, were it empty.
+
+    Args:
+        ray: what `connect` returned.
+        needed: how much of what Ray counts: ``CPU``, ``GPU``.
+
+    Raises:
+        UserError: no machine has as much.
+    """
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    room = sum(
+        min(math.floor(machine.get(name, 0) / amount + 1e-9) for name, amount in needed.items())
+        for machine in machines
+    )
+    told = " and ".join(f"{amount:g} {name}" for name, amount in needed.items())
+    require(room > 0, f"no machine of the Ray cluster has {told}, which one process takes")
+    return room
 
 
 @dataclass(frozen=True)
@@ -236,13 +252,32 @@ class _Job:
     attempts: int = 0
 
 
+def ray_engine(
+    settings: WorkersConfig,
+    *,
+    on_gpus: bool,
+    threads: int = 1,
+    preload: tuple[str, ...] = (),
+) -> "RayEngine":
+    """Return the engine that settings stand for; ``on_gpus`` allows GPUs, where there are any."""
+    return RayEngine(
+        settings.count,
+        threads=threads,
+        on_gpus=on_gpus,
+        per_gpu=settings.per_gpu,
+        address=settings.address,
+        preload=preload,
+    )
+
+
 class RayEngine:
     """Workers on Ray; used in a ``with`` block.
 
     Args:
         slots: how many workers.
-        threads: CPUs that each of them counts for.
-        per_gpu: how many of them share a GPU; None where they compute on CPUs.
+        threads: with which each computes; it takes as many CPUs of Ray's.
+        on_gpus: whether they compute on GPUs, if the cluster has any.
+        per_gpu: how many of them share a GPU; None spreads them over all there are.
         address: of a cluster; None starts a Ray on this machine.
         preload: modules that workers import at once.
     """
@@ -252,12 +287,13 @@ class RayEngine:
         slots: int,
         *,
         threads: int = 1,
+        on_gpus: bool = False,
         per_gpu: int | None = None,
         address: str | None = None,
         preload: tuple[str, ...] = (),
     ):
         self.slots = slots
-        self._threads, self._per_gpu = threads, per_gpu
+        self._threads, self._on_gpus, self._per_gpu = threads, on_gpus, per_gpu
         self._address, self._preload = address, preload
         self._lock = Lock()
         self._waiting: deque[_Job] = deque()
@@ -272,8 +308,8 @@ class RayEngine:
         Raises:
             UserError: Ray is not installed, there is no such cluster, or it has room for none.
         """
-        self._connection = connected(self._address, self.slots * self._threads)
-        self._ray = self._connection.__enter__()
+        self._connected_before = ray_module().is_initialized()
+        self._ray = connect(self._address, self.slots * self._threads)
         try:
             resources = self._resources()
             self._open = True
@@ -296,17 +332,14 @@ class RayEngine:
         Raises:
             UserError: no machine has as much.
         """
-        needed: dict[str, float] = {"CPU": float(self._threads)}
-        if self._per_gpu is not None:
-            needed["GPU"] = gpu_share(self._per_gpu)
-        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        room = [min(math.floor(n.get(k, 0) / v + 1e-9) for k, v in needed.items()) for n in nodes]
-        told = " and ".join(f"{value:g} {name}" for name, value in needed.items())
-        require(sum(room) > 0, f"no machine of the Ray cluster has {told}, which a worker takes")
-        if sum(room) < self.slots:
-            logger.warning("the Ray cluster has room for %d of %d workers", sum(room), self.slots)
-        resources = {"num_cpus": needed["CPU"]}
-        return resources | ({"num_gpus": needed["GPU"]} if "GPU" in needed else {})
+        needed: dict[str, float] = {"CPU": self._threads}
+        gpus = int(self._ray.cluster_resources().get("GPU", 0))
+        if self._on_gpus and (gpus or self._per_gpu):
+            needed["GPU"] = gpu_share(self._per_gpu or -(-self.slots // gpus))
+        room = require_room(self._ray, needed)
+        if room < self.slots:
+            logger.warning("the Ray cluster has room for %d of %d workers", room, self.slots)
+        return {f"num_{name.lower()}s": amount for name, amount in needed.items()}
 
     def __exit__(
         self,
@@ -320,7 +353,8 @@ class RayEngine:
         self._cancel_waiting()
         for worker in self._workers:
             self._ray.kill(worker)
-        self._connection.__exit__(None, None, None)
+        if not self._connected_before:
+            self._ray.shutdown()
 
     def share(self, value: Any) -> RayShared:
         """Put a value into Ray's object store."""
