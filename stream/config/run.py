@@ -252,6 +252,7 @@ class RunConfig(Settings):
                 "probe.every and select exclude each other: a task is learned several times",
             )
             candidates_of(self.select, self.learner)
+        self.workers.check(self)
 
     @property
     def candidates(self) -> list[Candidate]:

@@ -418,6 +418,21 @@ class Learner(Settings):
         if self.buffer is not None and not serve_only:
             self.buffer.restore(task)
 
+    def forget(self, task: Task) -> None:
+        """Be again as if ``task``, which was learned or loaded, had never been met.
+
+        For workers, which keep no task; so the learner's tasks are isolated.
+        """
+        assert self.tags.parameter_isolation, f"tasks of {self.name} share what they learn"
+        self.learned = [other for other in self.learned if other.name != task.name]
+        self.task_tensors.pop(task.name, None)
+        if not self.tags.uses_encoder:
+            return
+        self.model.heads.pop(task.name)
+        self.task_parameters.forget(task.name)
+        if task.name in self._task_of.values():
+            draw_into(self.model.encoder, self.seed, task.name, of_task=task.name)
+
     def shared_state(self) -> Tensors:
         """Return what learning changed and no single task owns, by its name in the model."""
         kept = {f"{SHARED}{name}": tensor for name, tensor in self.shared_tensors.items()}

@@ -82,6 +82,11 @@ class TaskParameters:
         self.start(task, dict(tensors))
         self.store(task)
 
+    def forget(self, task: str) -> None:
+        """Keep nothing of ``task``; another one is learned or served next."""
+        self._stored.pop(task, None)
+        self.active = None if self.active == task else self.active
+
     @contextmanager
     def holding(self, values: Tensors) -> Iterator[None]:
         """Put values into the working copy inside the block; afterwards it is as it was."""

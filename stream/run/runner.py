@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from stream.config.run import RunConfig
@@ -11,6 +12,8 @@ from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.accounting import ServedFingerprints, account
 from stream.run.choosing import choose
+from stream.run.coordinator import Coordinator
+from stream.run.engines import WorkersPlace, engine_of
 from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn, learn_routes
 from stream.run.resume import check_unchanged, restore_weights
@@ -18,6 +21,7 @@ from stream.run.run import Run
 from stream.run.scoring import probe_row, score_row, score_untrained
 from stream.run.setup import build_run
 from stream.training.snapshot import FitSnapshot
+from stream.workers.engine import Engine
 
 
 def run_stream(
@@ -47,12 +51,16 @@ def run_stream(
         TrainingDivergedError: a loss that is not finite; the rows so far are in results.json.
         Interrupted: a signal asked to stop; what was done is saved.
     """
-    with stop_requests() as stop:
+    with stop_requests() as stop, _hired(config) as engine:
         stop.saved = resume
         started = time.perf_counter()
-        run = build_run(config, folder, display.preparing)
+        place = None if engine is None else WorkersPlace(config, engine)
+        run = build_run(config, folder, display.preparing, place=place)
         run.record.overrides = None if overrides is None else list(overrides)
-        how = run.how()
+        workers = None
+        if engine is not None:
+            workers = Coordinator(engine, run, folder, display, stop)
+        how = run.how() if workers is None else workers.how()
         position = _go_on(run, folder, display, stop) if resume else None
         run.record.timing.prepare_s += time.perf_counter() - started
         run.record.majority = majority_scores(run.tasks, config.evaluation.split)
@@ -63,10 +71,14 @@ def run_stream(
         tracker.start(folder, run.record)
         display.start(config, run.tasks, run.num_done)
         display.say(how)
+        learns = learn if config.select is None else choose
+        if workers is not None:
+            workers.begin(position)
+            learns = workers.learn
         if config.evaluation.baseline and run.record.baseline is None:
             run.record.baseline = score_untrained(run, run.tasks, display, stop)
         for index in range(run.num_done, len(run.tasks)):
-            (learn if config.select is None else choose)(run, index, position, display, stop)
+            learns(run, index, position, display, stop)
             position = None
             learn_routes(run, index)
             fingerprints = ServedFingerprints(run)
@@ -81,12 +93,20 @@ def run_stream(
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
                 stop.check()
+        if workers is not None:
+            workers.finish()
         display.stage("drawing figures")
         figures = _finish(run, folder)
         display.stage(f"closing the tracker ({config.tracking.name})")
         tracker.finish(run.record, figures)
         display.finish(run.record, folder)
     return run.record
+
+
+def _hired(config: RunConfig) -> AbstractContextManager[Engine | None]:
+    """Return the workers of a run; None without."""
+    engine = engine_of(config)
+    return nullcontext() if engine is None else engine
 
 
 def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSnapshot | None:

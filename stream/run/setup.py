@@ -1,7 +1,7 @@
 """From a configuration to a run: tasks, pretrained encoder, learner."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def build_run(
     folder: Path,
     notify: Notify = lambda what, detail: None,
     tasks: Sequence[Task] | None = None,
-    place: Place | None = None,
+    place: Callable[[], Place] | None = None,
 ) -> Run:
     """Build a run that is ready for its first task.
 
@@ -71,12 +71,13 @@ def build_run(
         folder: the run folder; nothing is written or read there yet.
         notify: called with what is about to be done, and how far that is.
         tasks: taken instead of those of the configuration, whose data are not read then.
-        place: where the learner computes; by default as the configuration says.
+        place: returns where the learner computes, when the data are read; by default as the
+            configuration says.
 
     Raises:
         UserError: something asked for is not there or makes no sense.
     """
-    place = place or place_of(config)
+    here = place_of(config) if place is None else None
     backbone = read_backbone(config)
     check_backbone(backbone)
     for spec in config.task.values():
@@ -102,14 +103,16 @@ def build_run(
         base_parameters=encoder.num_parameters(),
         encoder_layer_parameters=encoder.num_layer_parameters(),
     )
-    encoder.to(place.device)
-    features = _features(config, encoder, place.precision)
-    learner = attached(config, encoder, tasks, text_encoder.pad_id, place.precision)
+    here = place() if place is not None else here
+    assert here is not None
+    encoder.to(here.device)
+    features = _features(config, encoder, here.precision)
+    learner = attached(config, encoder, tasks, text_encoder.pad_id, here.precision)
     data = data_record(config.data.source, tasks, leaks)
-    record = new_record(config, data, tasks, ledger, place.recorded)
+    record = new_record(config, data, tasks, ledger, here.recorded)
     checkpoints = CheckpointManager(folder, config.checkpoint)
-    routing = _routing(config, learner, features, place.device)
-    return Run(config, tasks, learner, place.device, text_encoder, record, checkpoints, routing)
+    routing = _routing(config, learner, features, here.device)
+    return Run(config, tasks, learner, here.device, text_encoder, record, checkpoints, routing)
 
 
 def read_backbone(config: RunConfig) -> BackboneConfig:

@@ -14,18 +14,20 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType, TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from stream.workers.engine import ATTEMPTS, WorkerLostError
 from stream.workers.process import DONE, LOG_RECORD, STOP, TOLD, serve
 from stream.workers.shared_file import SharedFile, write_shared
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 LOG = logging.getLogger(__name__)
 LOST = (EOFError, OSError)  # what a pipe raises whose other end is gone
@@ -182,10 +184,8 @@ class _Slot:
 
     def stop(self) -> None:
         """Ask the process to return what it has."""
-        try:
+        with suppress(*LOST):  # one that has died is seen by its own thread
             self._send(STOP)
-        except LOST:
-            pass  # it has died, which its own thread sees
 
     def end(self) -> str:
         """End the process, and say how it ended."""

@@ -1,0 +1,76 @@
+"""The workers of a run: which engine runs them, and on which devices and threads."""
+
+import torch
+
+from stream.config.run import RunConfig
+from stream.errors import require
+from stream.formatting import count
+from stream.run.setup import Place, device_called, pick_precision
+from stream.run.worker import device_of
+from stream.workers.engine import Engine
+from stream.workers.processes import Place as Slot
+from stream.workers.processes import Processes
+
+PRELOADED = ("stream.run.worker", "transformers.models.bert.modeling_bert", "sklearn.metrics")
+"""What processes that learn import, and so is imported once for all of them."""
+
+
+def engine_of(config: RunConfig) -> Engine | None:
+    """Return the engine that a run's workers are of; None without workers.
+
+    Raises:
+        UserError: a device that this machine does not have, or more workers than its GPUs may have.
+    """
+    settings = config.workers
+    if not settings.used:
+        return None
+    if settings.engine == "ray":
+        from stream.workers.ray import ray_engine  # with Ray, an extra
+
+        return ray_engine(settings, on_gpus=config.device != "cpu")
+    device = device_called(config.device)
+    threads = threads_of(config)
+    if device.type == "cpu":
+        return Processes([Slot(threads)] * settings.count, PRELOADED)
+    gpus = [device.index] if device.index is not None else list(range(torch.cuda.device_count()))
+    per_gpu = settings.per_gpu or -(-settings.count // len(gpus))
+    require(
+        settings.count <= per_gpu * len(gpus),
+        f"workers.count={settings.count} with workers.per_gpu={per_gpu} needs "
+        f"{count(-(-settings.count // per_gpu), 'GPU')}, and there are {len(gpus)}; use "
+        f"workers.per_gpu={-(-settings.count // len(gpus))}",
+    )
+    slots = [Slot(threads, gpus[number // per_gpu]) for number in range(settings.count)]
+    return Processes(slots, PRELOADED)
+
+
+def threads_of(config: RunConfig) -> int:
+    """Return how many threads each worker has: as chosen, or its part of those of the run."""
+    settings = config.workers
+    return settings.threads or max(1, torch.get_num_threads() // settings.count)
+
+
+class WorkersPlace:
+    """Where a run's workers compute; they start now, while the first process reads the data."""
+
+    def __init__(self, config: RunConfig, engine: Engine):
+        """Have every worker start."""
+        asked = config.device, config.backbone.precision
+        jobs = [
+            engine.submit(f"starting worker {number + 1}", device_of, *asked)
+            for number in range(engine.slots)
+        ]
+        self._found = jobs[0]
+        self._config = config
+
+    def __call__(self) -> Place:
+        """Return the place of the first process: it counts and keeps on the CPU.
+
+        Raises:
+            UserError: the workers have no such device.
+        """
+        cpu = torch.device("cpu")
+        if self._config.device == "cpu":  # no need to wait for it
+            return Place(cpu, pick_precision(self._config.backbone.precision, cpu), cpu)
+        found = self._found.result()
+        return Place(cpu, found.precision, torch.device(found.name))
