@@ -66,7 +66,8 @@ class RayJobs:
         problem = f"hydra.launcher.cpus must be 1 or more, got {cpus}"
         require(cpus >= 1, problem)
         watch = _Watch(Path(self.config.hydra.sweep.dir), self.config)
-        watch.say(f"starting Ray at {address or 'this machine'}")
+        at = f"joining the Ray cluster at {address}" if address else "starting Ray on this machine"
+        watch.say(at)
         ray = connect(address)
         needed = {"CPU": float(cpus), "GPU": self._gpus(ray, gpus)}
         require_room(ray, {name: amount for name, amount in needed.items() if amount})
