@@ -198,7 +198,7 @@ def row_lines(seconds: dict[int, float], count: int) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run everything and print the tables; exit code 1 when a command failed."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tasks", type=int, default=1000, help="how many tasks the stream has")
     parser.add_argument("--folder", type=Path, help="where everything goes; else it is temporary")
     parser.add_argument("settings", nargs="*", help="as for task-stream run")
