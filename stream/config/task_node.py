@@ -175,7 +175,7 @@ def load_task(load: Callable[[str], Any], repository: Any, config_path: str) -> 
     return load(config_path)
 
 
-def _read(source: ConfigSource, config_path: str) -> ConfigResult | None:
+def _read(source: Any, config_path: str) -> ConfigResult | None:
     """Return what the file of a task gives; None for one that Hydra itself has to read."""
     path = os.path.join(source.path, source._normalize_file_name(config_path))
     try:
