@@ -438,7 +438,7 @@ class Learner(Settings):
         self.task_tensors.pop(task.name, None)
         if not self.tags.uses_encoder:
             return
-        self.model.heads.pop(task.name)
+        self.model.forget_head(task.name)
         self.task_parameters.forget(task.name)
         if task.name in self._task_of.values():
             draw_into(self.model.encoder, self.seed, task.name, of_task=task.name)

@@ -224,6 +224,11 @@ class TaskModel(nn.Module):
         grown = head.grown(rows) if isinstance(head, SharedHead) else new
         self.heads[SHARED_HEAD] = grown.train(self.training).requires_grad_(requires_grad=False)
 
+    def forget_head(self, name: str) -> None:
+        """Keep no head of a task that was met."""
+        if self._resting.pop(name, None) is None:
+            del self.heads[name]
+
     @contextmanager
     def headed(self, task: Task) -> Iterator[None]:
         """Have a head for a task inside the block, learned or not.

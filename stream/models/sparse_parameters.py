@@ -82,3 +82,8 @@ class SparseTaskParameters(TaskParameters):
                 raise ValueError(f"encoder.{name}: places and values do not fit {size} entries")
         self._stored[task] = {name: tensor.cpu() for name, tensor in tensors.items()}
         self.start(task, self._applied(self._stored[task]))
+
+    def forget(self, task: str) -> None:
+        """Keep nothing of ``task``; another one is learned or served next."""
+        self._stored.pop(task, None)
+        super().forget(task)

@@ -101,7 +101,7 @@ class TaskParameters:
 
     def forget(self, task: str) -> None:
         """Keep nothing of ``task``; another one is learned or served next."""
-        self._stored.pop(task, None)
+        self._blocks.pop(task, None)
         self.active = None if self.active == task else self.active
 
     @contextmanager
