@@ -157,7 +157,7 @@ def ended(child: int, seconds: float | None = None, signum: int = signal.SIGKILL
 
 
 def comparable(folder: Path) -> dict[str, Any]:
-    """Return results.json without times and overrides, and the digests of what was learned."""
+    """Return results.json without times and overrides, the tasks of rows, and digests of groups."""
     results = msgspec.to_builtins(RunRecord.read(folder))
     for name in ("timing", "overrides"):
         results.pop(name)
@@ -170,9 +170,11 @@ def comparable(folder: Path) -> dict[str, Any]:
             cell["routed"].pop("seconds")
     if results["routing"] is not None:
         results["routing"].pop("learn_s")
-    found = CheckpointStore(folder).latest()
+    store = CheckpointStore(folder)
+    found = store.latest()
     assert found is not None, "no checkpoint"
-    return {**results, "groups": found.groups}
+    rows = [json.loads(line)["task"] for line in (found.rows and store.rows(found)) or ()]
+    return {**results, "rows": rows, "groups": found.groups}
 
 
 def complete(folder: Path) -> bool:

@@ -181,17 +181,24 @@ class CheckpointStore:
             raise UserError("; ".join(problems))
         return None
 
-    def read(self, generation: int) -> Checkpoint:
+    def read(self, generation: int, checked: set[str] | None = None) -> Checkpoint:
         """Return one generation, every file of which was checked against its digest.
+
+        Args:
+            generation: its number.
+            checked: digests of groups whose files were checked just now; others are added.
 
         Raises:
             BrokenCheckpointError: what is wrong with it.
         """
+        checked = set() if checked is None else checked
         found = self._read_manifest(generation)
         final = _pairs(self._lines(self._folder / GROUPS_NAME, found.final))
         whole = replace(found, groups=_checked_names(final, GROUPS_NAME) | found.groups)
         for name, digest in whole.groups.items():
-            self._checked(name, self._object(digest))
+            if digest not in checked:
+                self._checked(name, self._object(digest))
+                checked.add(digest)
         if whole.document:
             self.document(whole)
         if whole.rows is not None:

@@ -191,8 +191,14 @@ class CheckpointManager:
             UserError: there are checkpoints, and none is whole, or of a form not known here.
         """
         found = self._store.latest()
-        if found is None:
-            return None
+        return None if found is None else self.saved_run(found)
+
+    def saved_run(self, found: Checkpoint) -> SavedRun:
+        """Return the run that a whole checkpoint holds.
+
+        Raises:
+            UserError: it is of a form not known here.
+        """
         where = f"checkpoint {found.generation} of {self._folder}"
         training = found.state["training"]
         if found.rows is None:

@@ -18,7 +18,7 @@ from stream.run.settings import (
     first_difference,
     recorded_config,
 )
-from stream.run_folder import FILE_NAME
+from stream.run_folder import FILE_NAME, ROWS_NAME
 
 LOG = logging.getLogger(__name__)
 
@@ -96,7 +96,13 @@ def unfinished_run(root: Path, config: RunConfig) -> Path | None:
         deciding = deciding_values(record.config, record.learner)
         if record.status == "partial" and deciding_digest(deciding) == wanted:
             found.append(path)
-    return max(found, key=lambda path: path.stat().st_mtime).parent if found else None
+    return max(found, key=_last_written).parent if found else None
+
+
+def _last_written(file: Path) -> float:
+    """Return when a results.json, or a row beside it, was written."""
+    rows = file.with_name(ROWS_NAME)
+    return max(path.stat().st_mtime for path in (file, rows) if path.exists())
 
 
 def check_unchanged(run: Run, folder: Path, saved: SavedRun | None) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from stream.config.run import CheckpointConfig
 from stream.data.task import Task
-from stream.errors import UserError, first_line, understood
+from stream.errors import first_line, understood
 from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord, read_values
 from stream.run.accounting import ServedFingerprints, count_stored, router_storage
@@ -77,19 +77,20 @@ def verify(folder: Path, device: str = "auto") -> Iterator[Check]:
             record = saved.record  # a row without its checkpoint is computed again
         run = build_run(config_on(device, record), folder)
         yield from _record_checks(record, run)
-        yield from _served_checks(folder, record, run)
+        yield from _served_checks(saved, record, run)
 
 
 def _newest(folder: Path) -> SavedRun | str:
     """Return the newest checkpoint, or what is wrong with any that is kept."""
-    store = CheckpointStore(folder)
+    store, checked, found = CheckpointStore(folder), set[str](), None
     try:
         for generation in store.generations():
-            store.read(generation)
-        found = CheckpointManager(folder, CheckpointConfig()).latest()
-    except (BrokenCheckpointError, UserError) as error:
+            found = store.read(generation, checked)
+    except BrokenCheckpointError as error:
         return first_line(error)
-    return "missing" if found is None else found
+    if found is None:
+        return "missing"
+    return CheckpointManager(folder, CheckpointConfig()).saved_run(found)
 
 
 def _file_checks(folder: Path, record: RunRecord, saved: SavedRun) -> Iterator[Check]:
@@ -140,14 +141,14 @@ def _values(found: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(found))
 
 
-def _served_checks(folder: Path, record: RunRecord, run: Run) -> Iterator[Check]:
+def _served_checks(saved: SavedRun, record: RunRecord, run: Run) -> Iterator[Check]:
     """Load what was learned, count it, and evaluate every learned task again."""
-    done, saved = run.num_done, run.checkpoints.latest()
-    if not done or saved is None or not saved.serves:
+    done = run.num_done
+    if not done or not saved.serves:
         yield Check("weights of a finished row", "none kept yet", "none kept yet")
         return
     tasks = run.tasks[:done]
-    load_weights(run, folder, record.order[:done])
+    load_weights(run, saved, record.order[:done])
     fingerprints = ServedFingerprints(run)
     yield from _state_checks(record, run, tasks, fingerprints)
     for task in tasks:
