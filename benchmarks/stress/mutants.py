@@ -593,8 +593,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "            pass\n        self.end_task(task)",
             ),
             (
-                "draw_into(encoder, seed, name, of_task=name)",
-                "draw_into(encoder, 0, name, of_task=name)",
+                "draw_into(self._fresh[name], seed, name)",
+                "draw_into(self._fresh[name], 0, name)",
             ),
             ("self.seed, task)}", "0, task)}"),
             ("        self.shared_tensors.clear()\n", ""),

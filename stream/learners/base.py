@@ -42,7 +42,7 @@ from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
 from stream.models.modules.active_tasks import ActiveTasks, Sources
 from stream.models.modules.by_task import task_of_parameters
-from stream.models.modules.fresh import draw_into, drawn_values
+from stream.models.modules.fresh import draw_into, drawn_values, fresh_modules
 from stream.models.sparse_parameters import SparseTaskParameters
 from stream.models.task_parameters import TaskParameters, copy_named
 
@@ -194,10 +194,11 @@ class Learner(Settings):
         self.setup(encoder, names)
         encoder.to(model.device)
         self._task_of = task_of_parameters(encoder)
-        for name in sorted(set(self._task_of.values())):
-            draw_into(encoder, seed, name, of_task=name)
+        self._fresh = fresh_modules(encoder)
+        for name in sorted(filter(None, self._fresh)):
+            draw_into(self._fresh[name], seed, name)
         if not self.tags.parameter_isolation:
-            draw_into(encoder, seed)
+            draw_into(self._fresh[None], seed)
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.reads(name) and self.trains(name))
         trained = {name for name, p in encoder.named_parameters() if p.requires_grad}
@@ -294,7 +295,7 @@ class Learner(Settings):
         """
         if not self.tags.parameter_isolation:
             return self.task_parameters.first
-        return {**self.task_parameters.first, **drawn_values(self.model.encoder, self.seed, task)}
+        return {**self.task_parameters.first, **drawn_values(self._fresh[None], self.seed, task)}
 
     def finish(self, task: Task) -> None:
         """Keep what serves ``task`` from now on; `end_task`."""

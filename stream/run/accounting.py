@@ -39,7 +39,7 @@ class ServedFingerprints:
         if self._trusts and after is not None:
             newest = run.tasks[after]
             generator = numpy_generator(run.config.seed, "looked at again", newest.name)
-            earlier = [run.tasks[generator.integers(after)]] if after else []
+            earlier = [run.tasks[int(generator.integers(after))]] if after else []
             self.looked_at = [*earlier, newest]
 
     def of(self, task: Task) -> str:
