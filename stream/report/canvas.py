@@ -19,6 +19,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from stream.atomic_io import write_atomic
 from stream.formatting import DASH, percent, visible
 from stream.record.run_record import RunRecord
+from stream.report.many import is_many, round_step
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito 2008
 SCORE_LABEL = "score on the task's own metric (%)"
@@ -41,7 +42,10 @@ def running_average(record: RunRecord) -> np.ndarray:
 
 def task_ticks(num_tasks: int) -> list[int]:
     """What an axis of tasks learned shows: the first, the last, and some between."""
-    step = math.ceil(num_tasks / 30) * 5 if num_tasks > 10 else 1
+    if is_many(num_tasks):
+        step = round_step(num_tasks, 6)
+    else:
+        step = math.ceil(num_tasks / 30) * 5 if num_tasks > 10 else 1
     return sorted({1, num_tasks, *range(step, num_tasks - step // 2, step)})
 
 
