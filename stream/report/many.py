@@ -5,10 +5,8 @@ equal distances, and a list those whose score changed most.
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axis import Axis
 
 MOST_NAMED = 60
 AXIS_NAMES = 40  # on an axis of more tasks
@@ -49,31 +47,12 @@ def round_step(num_tasks: int, parts: int) -> int:
     """Return a round number that divides tasks into at most so many parts.
 
     >>> [round_step(number, 40) for number in (61, 100, 1000, 10_000)]
-    [5, 5, 25, 250]
+    [2, 5, 25, 250]
     """
     exact = num_tasks / parts
     power = 10 ** math.floor(math.log10(exact))
     steps = (n * power for n in (1, 2, 2.5, 5, 10))
-    return next(int(step) for step in steps if step >= exact and step == int(step) and step != 2)
-
-
-def name_tasks(axis: Axis, names: Sequence[str], first: float, before: str = "") -> None:
-    """Write names of tasks at an axis.
-
-    Args:
-        axis: an x axis, whose names stand upright, or a y axis.
-        names: of all T tasks.
-        first: where on the axis the first one is; a task is one wide.
-        before: what stands one before the first task.
-    """
-    shown = named(len(names))
-    if before and is_many(len(names)):
-        shown = shown[1:]  # the first one has no room
-    places, texts = [first + at for at in shown], [names[at] for at in shown]
-    if before:
-        places, texts = [first - 1, *places], [before, *texts]
-    upright = 90 if axis.axis_name == "x" else 0
-    axis.set_ticks(places, texts, rotation=upright, fontsize=8.5)
+    return next(int(step) for step in steps if step >= exact and step == int(step))
 
 
 def changed_most(last: np.ndarray) -> list[int]:

@@ -26,6 +26,7 @@ from stream.report.canvas import (
     SCORE_LABEL,
     display_names,
     headline,
+    name_tasks,
     new_figure,
     plain,
     running_average,
@@ -34,7 +35,7 @@ from stream.report.canvas import (
 )
 from stream.report.chance import chance_scores
 from stream.report.forgetting_curves import forgetting_curves
-from stream.report.many import changed_most, inches, is_many, name_tasks, thinned
+from stream.report.many import changed_most, inches, is_many, thinned
 
 
 def column_names(record: RunRecord) -> list[str]:
