@@ -37,9 +37,7 @@ AHEAD = 4  # tasks a worker that may be learned before the row of the first of t
 class Coordinator:
     """What hands out the work of one run, and takes what comes of it in order."""
 
-    def __init__(
-        self, engine: Engine, run: Run, folder: Path, display: Display, stop: StopRequest
-    ):
+    def __init__(self, engine: Engine, run: Run, folder: Path, display: Display, stop: StopRequest):
         """Give the workers what they need; nothing is learned yet.
 
         Args:
@@ -305,7 +303,9 @@ class Coordinator:
     def _is_learned(self, index: int) -> bool:
         """Whether all units of a task have ended, and it can be served."""
         found = [self._learning.get(unit) for unit in self._units_of(index)]
-        if not all(future is not None and future.done() and not _failed(future) for future in found):
+        if not all(
+            future is not None and future.done() and not _failed(future) for future in found
+        ):
             return False
         tried = [result.learned.tried for result in self._results(index)]
         before = self._tried_before(index)
