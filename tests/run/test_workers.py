@@ -170,7 +170,7 @@ def test_what_workers_cannot_do_is_one_line(
 
 
 def test_a_setting_of_workers_needs_workers() -> None:
-    with pytest.raises(UserError, match="no effect with workers.count=1"):
+    with pytest.raises(UserError, match=r"no effect with workers\.count=1"):
         compose_settings([*TINY, "workers.threads=2"])
 
 
