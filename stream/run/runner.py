@@ -12,9 +12,10 @@ from stream.record.run_record import RunRecord
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.accounting import ServedFingerprints, account
+from stream.run.ahead import Ahead
 from stream.run.choosing import choose
-from stream.run.coordinator import Coordinator
-from stream.run.engines import WorkersPlace, engine_of
+from stream.run.coordinator import Coordinator, Learns
+from stream.run.engines import engine_of, place_with
 from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn, learn_routes
 from stream.run.resume import check_unchanged, restore_weights
@@ -55,13 +56,10 @@ def run_stream(
     with stop_requests() as stop, _rows_summed_up(folder), _hired(config) as engine:
         stop.saved = resume
         started = time.perf_counter()
-        place = None if engine is None else WorkersPlace(config, engine)
-        run = build_run(config, folder, display.preparing, place=place)
+        run = build_run(config, folder, display.preparing, place=place_with(config, engine))
         run.record.overrides = None if overrides is None else list(overrides)
-        workers = None
-        if engine is not None:
-            workers = Coordinator(engine, run, folder, display, stop)
-        how = run.how() if workers is None else workers.how()
+        workers = None if engine is None else Coordinator(engine, run, folder, display, stop)
+        how = (workers or run).how()
         position = _go_on(run, folder, display, stop) if resume else _begin(run)
         run.record.timing.prepare_s += time.perf_counter() - started
         run.record.majority = majority_scores(run.tasks, config.evaluation.split)
@@ -72,10 +70,7 @@ def run_stream(
         tracker.start(folder, run.record)
         display.start(config, run.tasks, run.num_done)
         display.say(how)
-        learns = learn if config.select is None else choose
-        if workers is not None:
-            workers.begin(position)
-            learns = workers.learn
+        learns = _alone(config) if workers is None else workers.begin(position)
         if config.evaluation.baseline and run.record.baseline is None:
             run.record.baseline = score_untrained(run, run.tasks, display, stop)
             run.record.write(folder)
@@ -95,8 +90,6 @@ def run_stream(
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
                 stop.check()
-        if workers is not None:
-            workers.finish()
         display.stage("drawing figures")
         figures = _finish(run, folder)
         display.stage(f"closing the tracker ({config.tracking.name})")
@@ -130,6 +123,11 @@ def _begin(run: Run) -> None:
     run.checkpoints.begin()
 
 
+def _alone(config: RunConfig) -> Learns:
+    """Return what learns a task without workers."""
+    return learn if config.select is None else choose
+
+
 def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSnapshot | None:
     """Take over the last whole checkpoint; return where learning the next task stood in it.
 
@@ -158,5 +156,6 @@ def _finish(run: Run, folder: Path) -> list[Path]:
     run.record.status = "complete"
     # Figures first, so that a run is complete on disk when everything is there.
     figures = plots.write_figures(run.record, folder)
+    Ahead(folder, enabled=True).clear()
     run.record.write(folder)
     return figures
