@@ -27,7 +27,13 @@ def engine_of(config: RunConfig) -> Engine | None:
     if settings.engine == "ray":
         from stream.workers.ray import ray_engine  # with Ray, an extra
 
-        return ray_engine(settings, on_gpus=config.device != "cpu")
+        require(
+            ":" not in config.device,
+            f"device={config.device} and workers.engine=ray exclude each other: Ray chooses the "
+            "GPU of each worker; use device=cuda",
+        )
+        on_gpus = config.device != "cpu"
+        return ray_engine(settings, on_gpus=on_gpus, threads=threads_of(config), preload=PRELOADED)
     device = device_called(config.device)
     threads = threads_of(config)
     if device.type == "cpu":

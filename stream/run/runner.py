@@ -51,7 +51,7 @@ def run_stream(
         TrainingDivergedError: a loss that is not finite; the rows so far are in results.json.
         Interrupted: a signal asked to stop; what was done is saved.
     """
-    with stop_requests() as stop, _hired(config) as engine:
+    with stop_requests() as stop, _hired(config, display) as engine:
         stop.saved = resume
         started = time.perf_counter()
         place = None if engine is None else WorkersPlace(config, engine)
@@ -103,8 +103,10 @@ def run_stream(
     return run.record
 
 
-def _hired(config: RunConfig) -> AbstractContextManager[Engine | None]:
+def _hired(config: RunConfig, display: Display) -> AbstractContextManager[Engine | None]:
     """Return the workers of a run; None without."""
+    if config.workers.used:
+        display.stage(f"starting {config.workers.count} workers ({config.workers.engine})")
     engine = engine_of(config)
     return nullcontext() if engine is None else engine
 
