@@ -53,7 +53,7 @@ def run_stream(
         TrainingDivergedError: a loss that is not finite; the rows so far are in results.json.
         Interrupted: a signal asked to stop; what was done is saved.
     """
-    with stop_requests() as stop, _rows_summed_up(folder), _hired(config) as engine:
+    with stop_requests() as stop, _rows_summed_up(folder), _hired(config, display) as engine:
         stop.saved = resume
         started = time.perf_counter()
         run = build_run(config, folder, display.preparing, place=place_with(config, engine))
@@ -112,8 +112,10 @@ def _rows_summed_up(folder: Path) -> Iterator[None]:
         raise
 
 
-def _hired(config: RunConfig) -> AbstractContextManager[Engine | None]:
+def _hired(config: RunConfig, display: Display) -> AbstractContextManager[Engine | None]:
     """Return the workers of a run; None without."""
+    if config.workers.used:
+        display.stage(f"starting {config.workers.count} workers ({config.workers.engine})")
     engine = engine_of(config)
     return nullcontext() if engine is None else engine
 

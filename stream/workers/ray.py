@@ -16,8 +16,8 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -299,6 +299,7 @@ class RayEngine:
         self._waiting: deque[_Job] = deque()
         self._idle: list[Any] = []
         self._workers: list[Any] = []
+        self._own = ThreadPoolExecutor(1, thread_name_prefix="ray-ended")
         self._alive, self._lost = slots, ""
         self._open = False
 
@@ -355,6 +356,7 @@ class RayEngine:
             self._ray.kill(worker)
         if not self._connected_before:
             self._ray.shutdown()
+        self._own.shutdown(wait=False, cancel_futures=True)
 
     def share(self, value: Any) -> RayShared:
         """Put a value into Ray's object store."""
@@ -396,10 +398,15 @@ class RayEngine:
     def _await(self, worker: Any) -> None:
         """Have a worker take jobs as soon as it is there, also after it died."""
         call = worker.ready.options(max_task_retries=-1).remote()
-        call.future().add_done_callback(partial(self._arrived, worker))
+        call.future().add_done_callback(partial(self._hand_on, self._arrived, worker))
+
+    def _hand_on(self, *call: Any) -> None:
+        """Make a call in a thread of our own: whoever waits in one of Ray's has Ray wait."""
+        with suppress(RuntimeError):  # it comes after the end
+            self._own.submit(*call)
 
     def _arrived(self, worker: Any, ready: Future[Any]) -> None:
-        """Give a worker its first job; called by a thread of Ray's."""
+        """Give a worker its first job; in a thread of its own."""
         error = ready.exception()
         with self._lock:
             if error is None:
@@ -433,7 +440,7 @@ class RayEngine:
                 self._free_again(worker)
                 job.future.set_exception(error)
                 continue
-            call.future().add_done_callback(partial(self._ended, job, worker))
+            call.future().add_done_callback(partial(self._hand_on, self._ended, job, worker))
 
     def _give_up_if_alone(self) -> None:
         """Fail the jobs that no worker will ever do."""
@@ -451,7 +458,7 @@ class RayEngine:
             self._idle.insert(0, worker)
 
     def _ended(self, job: _Job, worker: Any, done: Future[Any]) -> None:
-        """Hand on how a job ended; called by a thread of Ray's."""
+        """Hand on how a job ended; in a thread of its own."""
         errors = self._ray.exceptions
         error = done.exception()
         if not isinstance(error, errors.RayActorError):
