@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stream.atomic_io import folder_at_once
+from stream.concurrent_writing import folder_at_once
 from stream.data.layout import Layout
 from stream.data.marks import ensure_marks
 from stream.data.spans.tokens import span_arrays, span_split

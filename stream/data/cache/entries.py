@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from stream.atomic_io import WRITING, folder_at_once
+from stream.concurrent_writing import WRITING, folder_at_once
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import TaskSpec
