@@ -9,6 +9,7 @@ import torch
 from stream.config.run import RunConfig
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
+from stream.distributed.world import World
 from stream.errors import unknown
 from stream.evaluation.evaluate import evaluate
 from stream.evaluation.probe import Probe, sampled
@@ -59,7 +60,7 @@ class Run:
             training.engine,
             self.learner,
             self.device,
-            training.batch_size,
+            World.now().rows_each(training.batch_size),
             counting=self.config.count_flops,
             recomputing=training.gradient_checkpointing,
         )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stream.config.run import RunConfig
+from stream.distributed.world import World
 from stream.evaluation.majority import majority_scores
 from stream.record.run_record import RunRecord
 from stream.report.progress import Display
@@ -13,6 +14,7 @@ from stream.run.accounting import ServedFingerprints, account
 from stream.run.choosing import choose
 from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn, learn_routes
+from stream.run.ranks import check_same, stop_together
 from stream.run.resume import check_unchanged, restore_weights
 from stream.run.run import Run
 from stream.run.scoring import probe_row, score_row, score_untrained
@@ -49,8 +51,10 @@ def run_stream(
     """
     with stop_requests() as stop:
         stop.saved = resume
+        stop_together(stop)
         started = time.perf_counter()
         run = build_run(config, folder, display.preparing)
+        check_same(run)
         run.record.overrides = None if overrides is None else list(overrides)
         how = _how(run)
         position = _go_on(run, folder, display, stop) if resume else None
@@ -80,7 +84,7 @@ def run_stream(
             display.row(index, run.record)
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
-                stop.check()
+                stop.check_together()
         display.stage("drawing figures")
         figures = _finish(run, folder)
         display.stage(f"closing the tracker ({config.tracking.name})")
@@ -137,6 +141,6 @@ def _finish(run: Run, folder: Path) -> list[Path]:
 
     run.record.status = "complete"
     # Figures first, so that a run is complete on disk when everything is there.
-    figures = plots.write_figures(run.record, folder)
+    figures = plots.write_figures(run.record, folder) if World.now().is_first else []
     run.record.write(folder)
     return figures

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import torch
 
 from stream.config.run import TrainingConfig
 from stream.data.shared_head import with_shared_head
-from stream.distributed.world import World
 from stream.evaluation.evaluate import digest, logits_of
 from stream.learners.agem import Agem
 from stream.learners.base import Learner
