@@ -8,7 +8,7 @@ B examples, L tokens, D width, K outputs of a task's head.
 """
 
 import copy
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -147,6 +147,8 @@ class TaskModel(nn.Module):
         self._half: Bf16Encoder | None = None
         self._computes: Bf16Encoder | None = None
         self._took = False
+        self.share_gradients: Callable[[Iterable[nn.Parameter]], None] | None = None
+        """Averages gradients over ranks, while each of them learns its slice of a batch."""
         self.encoder = encoder
         self.heads = ByTask()
         self._resting: dict[str, Head] = {}  # by task, and no modules of this one
@@ -290,7 +292,7 @@ class TaskModel(nn.Module):
             self._masked(
                 part.task, self.answer(part.task, states.of(slice(part.start, part.stop))), labels
             )
-            for part, labels in zip(batch.parts, batch.labels, strict=True)
+            for part, labels in zip(batch.parts, batch.all_labels, strict=True)
         ]
 
     def _masked(self, task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -358,6 +360,7 @@ class TaskModel(nn.Module):
         """Compute in the model's precision inside the block; with gradients, those of one step."""
         if not self.in_bf16:
             yield
+            self._share_gradients(self.parameters())
             return
         if self._half is None or not torch.is_grad_enabled():
             self.sync_bf16_copy()
@@ -368,8 +371,14 @@ class TaskModel(nn.Module):
                 yield
         finally:
             self._computes = None
+        self._share_gradients([*self._half.encoder.parameters(), *self.parameters()])
         if torch.is_grad_enabled():
             self._half.give_gradients()
+
+    def _share_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Average gradients over ranks, after a backward pass."""
+        if self.share_gradients is not None and torch.is_grad_enabled():
+            self.share_gradients(parameters)
 
 
 def occurring(labels: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:

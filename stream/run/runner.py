@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 
 from stream.config.run import RunConfig
+from stream.distributed.world import World
 from stream.errors import UserError
 from stream.evaluation.majority import majority_scores
 from stream.record.run_record import RunRecord
@@ -18,6 +19,7 @@ from stream.run.coordinator import Coordinator, Learns
 from stream.run.engines import engine_of, place_with
 from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn, learn_routes
+from stream.run.ranks import check_same, stop_together
 from stream.run.resume import check_unchanged, restore_weights
 from stream.run.run import Run
 from stream.run.scoring import probe_row, score_row, score_untrained
@@ -55,8 +57,10 @@ def run_stream(
     """
     with stop_requests() as stop, _rows_summed_up(folder), _hired(config, display) as engine:
         stop.saved = resume
+        stop_together(stop)
         started = time.perf_counter()
         run = build_run(config, folder, display.preparing, place=place_with(config, engine))
+        check_same(run)
         run.record.overrides = None if overrides is None else list(overrides)
         workers = None if engine is None else Coordinator(engine, run, folder, display, stop)
         how = (workers or run).how()
@@ -89,7 +93,7 @@ def run_stream(
             display.row(index, run.record)
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
-                stop.check()
+                stop.check_together()
         display.stage("drawing figures")
         figures = _finish(run, folder)
         display.stage(f"closing the tracker ({config.tracking.name})")
@@ -157,7 +161,7 @@ def _finish(run: Run, folder: Path) -> list[Path]:
     run.update_record()
     run.record.status = "complete"
     # Figures first, so that a run is complete on disk when everything is there.
-    figures = plots.write_figures(run.record, folder)
+    figures = plots.write_figures(run.record, folder) if World.now().is_first else []
     Ahead(folder, enabled=True).clear()
     run.record.write(folder)
     return figures
