@@ -81,16 +81,7 @@ def run_stream(
         for index in range(run.num_done, len(run.tasks)):
             learns(run, index, position, display, stop)
             position = None
-            learn_routes(run, index)
-            fingerprints = ServedFingerprints(run, index)
-            score_row(run, index, fingerprints, display)
-            account(run, index, fingerprints)
-            if run.record.linear_probe is not None:
-                display.stage("training linear probes")
-                probe_row(run, index)
-            run.commit_row(index)
-            tracker.row(index, run.record)
-            display.row(index, run.record)
+            _make_row(run, index, tracker, display)
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
                 stop.check_together()
@@ -122,6 +113,20 @@ def _hired(config: RunConfig, display: Display) -> AbstractContextManager[Engine
         display.stage(f"starting {config.workers.count} workers ({config.workers.engine})")
     engine = engine_of(config)
     return nullcontext() if engine is None else engine
+
+
+def _make_row(run: Run, index: int, tracker: Tracker, display: Display) -> None:
+    """Score the tasks after task ``index``, which was just learned, account, save, show."""
+    learn_routes(run, index)
+    fingerprints = ServedFingerprints(run, index)
+    score_row(run, index, fingerprints, display)
+    account(run, index, fingerprints)
+    if run.record.linear_probe is not None:
+        display.stage("training linear probes")
+        probe_row(run, index)
+    run.commit_row(index)
+    tracker.row(index, run.record)
+    display.row(index, run.record)
 
 
 def _begin(run: Run) -> None:
