@@ -164,6 +164,9 @@ def test_a_run_that_was_killed_is_read_with_the_rows_after_its_file(
     early = made_record(5, **full_parts())
     add_rows(early, decoded(lines[:written], "here"))
     early.derive()
+    assert early.probe is not None
+    early.probe.add(ProbePoint(written, 0, [0.0] * (written + 1)), 1.0)  # within the next task
+    early.losses[early.order[written]] = [9.0]
     early.write(tmp_path)
     (tmp_path / "rows.jsonl").write_bytes(b"\n".join(lines) + b"\n" + lines[0][:40])
     whole.derive()
