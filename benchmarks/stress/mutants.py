@@ -1052,7 +1052,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("range(start, stop)", "range(start, stop - 1)"),
             ("        record.losses[name] = found.losses\n", "        pass\n"),
             ("    record.timing.now(row.totals)\n", ""),
-            ("if known.get(t) != f}", "if t not in known}"),
+            ("fingerprints=dict(fingerprints)", "fingerprints={}"),
             ("points[-1].task >= index", "points[-1].task > index"),
         ),
     ),
