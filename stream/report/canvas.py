@@ -23,6 +23,7 @@ from stream.record.run_record import RunRecord
 from stream.report.many import is_many, named, round_step
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito 2008
+DPI = 150
 SCORE_LABEL = "score on the task's own metric (%)"
 
 
@@ -113,10 +114,19 @@ def save(
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{format_}" for format_ in formats]
+    _lay_out(figure)
     for path, format_ in zip(paths, formats, strict=True):
         write_atomic(path, encoded(figure, format_))
-        figure.set_layout_engine("none")  # the layout is found once, for all formats
     return paths
+
+
+def _lay_out(figure: Figure) -> None:
+    """Find the layout for all formats; matplotlib draws a figure twice that has yet to find it."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        figure.set_dpi(DPI)  # texts have other widths in other resolutions
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def encoded(figure: Figure, format_: str) -> bytes:
@@ -128,5 +138,5 @@ def encoded(figure: Figure, format_: str) -> bytes:
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     drawn = BytesIO()
     with matplotlib.rc_context(settings):
-        figure.savefig(drawn, format=format_, dpi=150, metadata=undated.get(format_))
+        figure.savefig(drawn, format=format_, dpi=DPI, metadata=undated.get(format_))
     return drawn.getvalue()

@@ -4,6 +4,7 @@ Everything but what is done at the moment also goes to run.log in the run folder
 """
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from stream.run_folder import LOG_NAME
 
 TRAIN_COST = 3  # a training example costs about as much as three evaluated ones
 RATE_MEMORY = 0.9
+RATE_S = 2.0  # over which the rate of several workers is averaged
 MOST_NOTES = 10  # lines about single tasks before the first one
 MOST_CHANGES = 5  # tasks that a row names, where there are many
 FIRST_S, ESTIMATED_AFTER_S = 2.0, 10.0  # before, the time left is a guess
@@ -191,6 +193,22 @@ class Display:
         self._ticked = now
         self._done += self._step_cost[self._index]
         self._update(f"step {step}/{steps}, {self._rate:,.0f} examples/s")
+
+    def learning_several(self, tasks: Sequence[Task]) -> None:
+        """Some tasks are being learned, by workers."""
+        names = ", ".join(task.spec.title for task in tasks)
+        what = f"learning {count(len(tasks), 'task')}: {names}"
+        if what != self._what:
+            self._stage_of_stream(what)
+
+    def steps(self, index: int, steps: int, examples: int) -> None:
+        """A worker has done some training steps of a task."""
+        now = time.monotonic()
+        faded = math.exp((self._ticked - now) / RATE_S)
+        self._rate = self._rate * faded + examples / RATE_S  # of all workers together
+        self._ticked = now
+        self._done += steps * self._step_cost[index]
+        self._update(f"{self._rate:,.0f} examples/s")
 
     def evaluating(self, index: int, tasks: int) -> None:
         """Some tasks are about to be scored after task ``index``."""
