@@ -3,6 +3,7 @@
 import torch
 
 from stream.config.run import RunConfig
+from stream.config.workers import WorkersConfig
 from stream.errors import require
 from stream.formatting import count
 from stream.run.setup import Place, device_called, pick_precision
@@ -21,21 +22,27 @@ def engine_of(config: RunConfig) -> Engine | None:
     Raises:
         UserError: a device that this machine does not have, or more workers than its GPUs may have.
     """
-    settings = config.workers
-    if not settings.used:
-        return None
+    return engine_for(config.workers, config.device) if config.workers.used else None
+
+
+def engine_for(settings: WorkersConfig, device_name: str) -> Engine:
+    """Return workers that compute on a device, or on all GPUs.
+
+    Raises:
+        UserError: as `engine_of`.
+    """
+    threads = threads_of(settings)
     if settings.engine == "ray":
         from stream.workers.ray import ray_engine  # with Ray, an extra
 
         require(
-            ":" not in config.device,
-            f"device={config.device} and workers.engine=ray exclude each other: Ray chooses the "
+            ":" not in device_name,
+            f"device={device_name} and workers.engine=ray exclude each other: Ray chooses the "
             "GPU of each worker; use device=cuda",
         )
-        on_gpus = config.device != "cpu"
-        return ray_engine(settings, on_gpus=on_gpus, threads=threads_of(config), preload=PRELOADED)
-    device = device_called(config.device)
-    threads = threads_of(config)
+        on_gpus = device_name != "cpu"
+        return ray_engine(settings, on_gpus=on_gpus, threads=threads, preload=PRELOADED)
+    device = device_called(device_name)
     if device.type == "cpu":
         return Processes([Slot(threads)] * settings.count, PRELOADED)
     gpus = [device.index] if device.index is not None else list(range(torch.cuda.device_count()))
@@ -50,9 +57,8 @@ def engine_of(config: RunConfig) -> Engine | None:
     return Processes(slots, PRELOADED)
 
 
-def threads_of(config: RunConfig) -> int:
+def threads_of(settings: WorkersConfig) -> int:
     """Return how many threads each worker has: as chosen, or its part of those of the run."""
-    settings = config.workers
     return settings.threads or max(1, torch.get_num_threads() // settings.count)
 
 

@@ -32,7 +32,8 @@ from stream.workers.engine import ATTEMPTS, WorkerLostError
 
 logger = logging.getLogger(__name__)
 
-QUIET = {
+ENVIRONMENT = {
+    "RAY_worker_niceness": "0",  # it lets everything else on the machine go first
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # what Ray would print of workers; they tell by themselves
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what it warns of otherwise
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -50,7 +51,7 @@ def ray_module() -> Any:
     Raises:
         UserError: it is not installed.
     """
-    for name, value in QUIET.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
         return import_module("ray")
