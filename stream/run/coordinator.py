@@ -34,12 +34,14 @@ WAIT_S = 0.1  # how often the first process looks for signals and progress
 AHEAD = 4  # tasks a worker that may be learned before the row of the first of them is made
 
 
+Learns = Callable[[Run, int, FitSnapshot | None, Display, StopRequest], None]
+"""Learns a task of a run: the run, the task's position, where it stood, who sees it, a request."""
+
+
 class Coordinator:
     """What hands out the work of one run, and takes what comes of it in order."""
 
-    def __init__(
-        self, engine: Engine, run: Run, folder: Path, display: Display, stop: StopRequest
-    ):
+    def __init__(self, engine: Engine, run: Run, folder: Path, display: Display, stop: StopRequest):
         """Give the workers what they need; nothing is learned yet.
 
         Args:
@@ -86,11 +88,12 @@ class Coordinator:
             told = self._result(self._engine.submit("looking at the learner", how, self._setup))
         return f"{told}; {settings.count} workers ({settings.engine})"
 
-    def begin(self, position: FitSnapshot | None) -> None:
-        """Hand out what is to be learned; earlier tasks are loaded.
+    def begin(self, position: FitSnapshot | None) -> Learns:
+        """Prepare what is left to be learned; return what gives the run one task after another.
 
         Args:
-            position: where learning the first unit stood in an earlier run; None at its start.
+            position: where learning the first unit stood in an earlier run, whose tasks are loaded;
+                None at its start.
         """
         self._here = self._taken = self._run.num_done
         tasks = range(self._here, len(self._run.tasks))
@@ -103,6 +106,7 @@ class Coordinator:
             elif unit in units:
                 self._learning[unit] = _done(found)
         self._waiting = [unit for unit in reversed(units) if unit not in self._learning]
+        return self.learn
 
     def _units_of(self, index: int) -> list[Unit]:
         """Return the units of a task; candidates that were tried by an earlier run are none."""
@@ -173,10 +177,6 @@ class Coordinator:
         cells, place = self._cells.pop(key)
         return self._result(cells)[place]
 
-    def finish(self) -> None:
-        """Keep nothing: all rows are saved."""
-        self._ahead.clear()
-
     def _forget(self, index: int) -> None:
         """Keep nothing of what was learned before a task: its row is saved."""
         for unit in [unit for unit in self._learning if unit.task < index]:
@@ -211,7 +211,10 @@ class Coordinator:
                 self._save_and_stop()
             if ready():
                 return
-            jobs = {future for future, _ in self._cells.values()} | set(self._learning.values())
+            jobs: list[Future[Any]] = [
+                *self._learning.values(),
+                *(f for f, _ in self._cells.values()),
+            ]
             wait([job for job in jobs if not job.done()], WAIT_S, FIRST_COMPLETED)
 
     # Handing out.
@@ -297,27 +300,31 @@ class Coordinator:
         """See which tasks are learned, all before them too; hand out the cells of their rows."""
         while self._here < len(self._run.tasks) and self._is_learned(self._here):
             index, self._here = self._here, self._here + 1
+            measured = self._measured(index)
             own = self._results(index)[-1].learned.cell
-            if own is not None:
+            if own is None:
+                measured.append(index)
+            else:
                 self._cells[index, self._run.tasks[index].name] = _done([own]), 0
-            self._hand_out_cells(index, self._measured(index, own is not None))
+            self._hand_out_cells(index, measured)
 
     def _is_learned(self, index: int) -> bool:
         """Whether all units of a task have ended, and it can be served."""
         found = [self._learning.get(unit) for unit in self._units_of(index)]
-        if not all(future is not None and future.done() and not _failed(future) for future in found):
+        if not all(
+            future is not None and future.done() and not _failed(future) for future in found
+        ):
             return False
         tried = [result.learned.tried for result in self._results(index)]
         before = self._tried_before(index)
         return any(c is None or c.score is not None for c in [*before, *tried])
 
-    def _measured(self, index: int, own: bool) -> list[int]:
-        """Return the tasks that will be measured after one; with ``own`` it was itself."""
+    def _measured(self, index: int) -> list[int]:
+        """Return the other tasks that will be measured after one."""
         settings, last = self._run.config.evaluation, len(self._run.tasks) - 1
         again = settings.reuse == "off" or (settings.reuse == "verify" and index == last)
-        before = range(index) if again else ()
         ahead = range(index + 1, last + 1) if settings.unseen else ()
-        return [*before, *([] if own else [index]), *ahead]
+        return [*(range(index) if again else ()), *ahead]
 
     def _show(self) -> None:
         """Show which tasks are learned at the moment."""

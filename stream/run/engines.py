@@ -62,6 +62,11 @@ def threads_of(settings: WorkersConfig) -> int:
     return settings.threads or max(1, torch.get_num_threads() // settings.count)
 
 
+def place_with(config: RunConfig, engine: Engine | None) -> "WorkersPlace | None":
+    """Return where a run's workers compute; None without workers. They start now."""
+    return None if engine is None else WorkersPlace(config, engine)
+
+
 class WorkersPlace:
     """Where a run's workers compute; they start now, while the first process reads the data."""
 

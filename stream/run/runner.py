@@ -11,9 +11,10 @@ from stream.record.run_record import RunRecord
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.accounting import ServedFingerprints, account
+from stream.run.ahead import Ahead
 from stream.run.choosing import choose
-from stream.run.coordinator import Coordinator
-from stream.run.engines import WorkersPlace, engine_of
+from stream.run.coordinator import Coordinator, Learns
+from stream.run.engines import engine_of, place_with
 from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn, learn_routes
 from stream.run.resume import check_unchanged, restore_weights
@@ -54,13 +55,10 @@ def run_stream(
     with stop_requests() as stop, _hired(config, display) as engine:
         stop.saved = resume
         started = time.perf_counter()
-        place = None if engine is None else WorkersPlace(config, engine)
-        run = build_run(config, folder, display.preparing, place=place)
+        run = build_run(config, folder, display.preparing, place=place_with(config, engine))
         run.record.overrides = None if overrides is None else list(overrides)
-        workers = None
-        if engine is not None:
-            workers = Coordinator(engine, run, folder, display, stop)
-        how = run.how() if workers is None else workers.how()
+        workers = None if engine is None else Coordinator(engine, run, folder, display, stop)
+        how = (workers or run).how()
         position = _go_on(run, folder, display, stop) if resume else None
         run.record.timing.prepare_s += time.perf_counter() - started
         run.record.majority = majority_scores(run.tasks, config.evaluation.split)
@@ -71,10 +69,7 @@ def run_stream(
         tracker.start(folder, run.record)
         display.start(config, run.tasks, run.num_done)
         display.say(how)
-        learns = learn if config.select is None else choose
-        if workers is not None:
-            workers.begin(position)
-            learns = workers.learn
+        learns = _alone(config) if workers is None else workers.begin(position)
         if config.evaluation.baseline and run.record.baseline is None:
             run.record.baseline = score_untrained(run, run.tasks, display, stop)
         for index in range(run.num_done, len(run.tasks)):
@@ -93,8 +88,6 @@ def run_stream(
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
                 stop.check()
-        if workers is not None:
-            workers.finish()
         display.stage("drawing figures")
         figures = _finish(run, folder)
         display.stage(f"closing the tracker ({config.tracking.name})")
@@ -109,6 +102,11 @@ def _hired(config: RunConfig, display: Display) -> AbstractContextManager[Engine
         display.stage(f"starting {config.workers.count} workers ({config.workers.engine})")
     engine = engine_of(config)
     return nullcontext() if engine is None else engine
+
+
+def _alone(config: RunConfig) -> Learns:
+    """Return what learns a task without workers."""
+    return learn if config.select is None else choose
 
 
 def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSnapshot | None:
@@ -143,5 +141,6 @@ def _finish(run: Run, folder: Path) -> list[Path]:
     run.record.status = "complete"
     # Figures first, so that a run is complete on disk when everything is there.
     figures = plots.write_figures(run.record, folder)
+    Ahead(folder, enabled=True).clear()
     run.record.write(folder)
     return figures

@@ -55,6 +55,7 @@ class Worker(Protocol):
 
     def stopping(self) -> bool:
         """Whether `Engine.stop` was called: return what there is. Cheap enough for every step."""
+        ...
 
 
 class Engine(Protocol):

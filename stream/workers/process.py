@@ -9,6 +9,7 @@ import time
 from logging.handlers import QueueHandler
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
 from typing import Any
 
 TOLD, LOG_RECORD, DONE, FAILED = "told", "log record", "done", "failed"
@@ -65,7 +66,7 @@ class _ToFirstProcess(QueueHandler):
     """Gives what is logged here to the loggers of the first process."""
 
     def __init__(self, worker: ProcessWorker):
-        super().__init__(None)
+        super().__init__(SimpleQueue())  # which is not used
         self._worker = worker
 
     def enqueue(self, record: logging.LogRecord) -> None:

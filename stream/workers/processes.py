@@ -97,7 +97,7 @@ class Processes:
 
     def _do(self, job: str, call: bytes) -> Any:
         """Have the process of a free slot make a call; begin again where it dies."""
-        slot = self._free.popleft()  # there is one: as many threads as slots
+        slot, why = self._free.popleft(), ""  # there is one: as many threads as slots
         try:
             for attempt in range(1, ATTEMPTS + 1):
                 if self._ended or self._stopped:
