@@ -26,7 +26,8 @@ from analysis.tables.compare import comparison_table
 from analysis.tables.text_table import Row, TextTable, latex, markdown, rich_table, show
 from stream.errors import UserError
 from stream.formatting import DASH, MINUS, TIMES
-from stream.record.run_record import RunRecord, TaskTimes, TimingRecord
+from stream.record.parts import TaskTimes, TimingRecord
+from stream.record.run_record import RunRecord
 from tests.analysis.made_runs import (
     MATRIX,
     METRICS,
@@ -80,7 +81,7 @@ def test_runs_are_found_in_folders_of_runs_once_each(tmp_path: Path) -> None:
         ('{"schema": 1, "config": {"a": ' + "[" * 100_000, "recursion"),
         ("[1, 2]", "object"),
         ('{"accuracy": 1}', "schema"),
-        (values_of(record_of(), schema=2), "schema 2"),
+        (values_of(record_of(), schema=3), "schema 3"),
         (values_of(record_of(), ledger=None), "ledger"),
         (values_of(record_of(), metrics={"average_score": 0.5}), "learning_score"),
         (values_of(record_of(), matrix=[[0.5]]), "matrix"),

@@ -26,7 +26,8 @@ from analysis.report.write import render
 from analysis.runs.methods import build_methods
 from stream.config.compose import compose_run
 from stream.formatting import DASH, MINUS, visible
-from stream.record.run_record import RunRecord, TaskTimes, TimingRecord
+from stream.record.parts import TaskTimes, TimingRecord
+from stream.record.run_record import RunRecord
 from tests.analysis.made_runs import (
     MATRIX,
     ORDER,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from analysis.report.write import render
-from stream.record.run_record import RunRecord, TaskTimes, TimingRecord
+from stream.record.parts import TaskTimes, TimingRecord
+from stream.record.run_record import RunRecord
 from tests.analysis import browser
 from tests.analysis.made_runs import MATRIX, METRICS, ORDER, flops_of, probe_of, record_of, runs_of
 

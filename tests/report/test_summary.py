@@ -27,7 +27,7 @@ def test_one_task_alone_is_no_proof_of_memory() -> None:
 
 def told(record: RunRecord) -> str:
     """The closing table as text, each row on one line."""
-    Derivation(data_bytes=1000).update(record)
+    Derivation().update(record)
     screen = io.StringIO()
     Console(file=screen, width=200).print(closing_table(record))
     return screen.getvalue()
@@ -55,7 +55,7 @@ def test_the_closing_block_fits_80_columns() -> None:
     large = {"trained_parameters": 124_654_321, "trained_fraction_of_layers": 1.004}
     large |= {"buffer_examples": 12_345_678, "buffer_bytes": 2**40}
     record.ledger.tasks = [replace(row, **large) for row in record.ledger.tasks]
-    Derivation(data_bytes=1000).update(record)
+    Derivation().update(record)
     narrow = io.StringIO()
     Console(file=narrow, width=80).print(closing_table(record))
     lines = narrow.getvalue().splitlines()

@@ -4,7 +4,9 @@ import json
 import logging
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -16,9 +18,11 @@ from stream.fingerprint import tensor_digest
 from stream.learners.finetune import Finetune
 from stream.learners.frozen import Frozen
 from stream.record.parts import DataRecord
+from stream.record.rows import row_of
 from stream.run import checkpoint
 from stream.run.checkpoint import CheckpointStore
 from stream.run.checkpoint_manager import CheckpointManager
+from stream.run.resume import check_unchanged
 from tests.conftest import Stream
 from tests.record.made_record import EXAMPLES, learn, made_record
 
@@ -288,3 +292,25 @@ def test_nothing_is_pickled() -> None:
         source = path.read_text()
         assert "torch.load" not in source, path
         assert "pickle.load" not in source, path
+
+
+@pytest.mark.parametrize(
+    ("done", "enabled", "goes_on"),
+    [(0, False, True), (1, True, True), (1, False, False), (2, True, False)],
+)
+def test_one_row_without_a_checkpoint_is_that_of_a_kill_between_the_two(
+    tmp_path: Path, *, done: int, enabled: bool, goes_on: bool
+) -> None:
+    """It is computed again; a run that keeps no checkpoint, or whose were taken away, is told."""
+    record = made_record(config={"checkpoint": {"enabled": enabled}})
+    record.write(tmp_path)
+    rows = LineLog(tmp_path / "rows.jsonl")
+    for index in range(done):
+        learn(record, index)
+        rows.append([msgspec.json.encode(row_of(record, index, {}))])
+    run: Any = None  # nothing of it is looked at
+    if goes_on:
+        check_unchanged(run, tmp_path, None)
+        return
+    with pytest.raises(UserError, match=f"kept no checkpoint, and its {done} rows are done"):
+        check_unchanged(run, tmp_path, None)
