@@ -182,13 +182,27 @@ def test_tasks_keep_what_they_learned_and_heads_of_their_own() -> None:
     chosen = tasks()
     first, _ = learned(Adapter, chosen[:1], "captured")
     all_, _ = learned(Adapter, chosen, "captured")
-    assert torch.equal(
-        first.served_state("a")["heads.a.weight"], all_.served_state("a")["heads.a.weight"]
-    )
+    states = {task.name: all_.served_state(task.name) for task in chosen}
     for name, tensor in first.served_state("a").items():
-        assert torch.equal(tensor, all_.served_state("a")[name]), name
-    pointers = {head.weight.data_ptr() for head in all_.model.heads.values()}  # type: ignore[union-attr]
-    assert len(pointers) == len(chosen)
+        assert torch.equal(tensor.cpu(), states["a"][name].cpu()), name
+    heads = [states[task.name][f"heads.{task.name}.weight"] for task in chosen]
+    assert len({head.data_ptr() for head in heads}) == len(chosen)
+
+
+@cuda
+def test_what_earlier_tasks_own_leaves_the_gpu_and_comes_back_to_serve() -> None:
+    chosen = tasks()
+    learner, _ = learned(Adapter, chosen, "captured")
+    for task in chosen[:-1]:
+        own = learner.task_state(task.name)
+        assert {tensor.device.type for tensor in own.values()} == {"cpu"}
+        with learner.serving(task):
+            inside = dict(learner.model.named_parameters())
+            for name, tensor in own.items():
+                assert inside[name].is_cuda
+                assert torch.equal(inside[name].cpu(), tensor), name
+    with pytest.raises(KeyError):
+        learner.model.head("a")
 
 
 @cuda
