@@ -32,7 +32,8 @@ def growth(runs: Sequence[RecordedRun]) -> Figure:
     """Stored parameters of all methods over the stream, beside a fine-tuned copy for each task."""
     methods = build_methods(runs)
     names = display_names(runs[0].record)
-    height = 4.6 + 0.08 * max(map(len, names)) + legend_height(methods)
+    least = 5.6 if is_many(len(names)) else 4.6
+    height = least + 0.08 * max(map(len, names)) + legend_height(methods)
     title = "parameters that all tasks so far need, replayed examples not counted"
     figure = new_figure(max(inches(len(names), 0.36) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()

@@ -17,7 +17,7 @@ from analysis.runs.estimate import INTERVAL, mean_and_half_width
 from analysis.runs.methods import Method
 from stream.record.run_record import RunRecord
 from stream.report.canvas import ORANGE, running_average
-from stream.report.many import is_many
+from stream.report.many import is_many, round_step
 
 TASKS_LEARNED = "tasks learned"
 MOST_CELLS = 200  # of a heat map, along each side
@@ -34,6 +34,11 @@ def task_axis(matrix: np.ndarray) -> dict[str, object]:
     return {"range": [0.5, len(matrix) + 0.5], "dtick": max(1, len(matrix) // 5), "tick0": 0}
 
 
+def line_mode(num_points: int) -> str:
+    """Return whether a line has marks; of many points they hide each other."""
+    return "lines" if is_many(num_points) else "lines+markers"
+
+
 def average_chart(methods: Sequence[Method]) -> Chart:
     """The average over the tasks learned so far, with its interval over seeds."""
     data, has_bands = [], len(methods) <= MOST_BANDS
@@ -45,7 +50,8 @@ def average_chart(methods: Sequence[Method]) -> Chart:
         text = numbers(half_width, 100)
         after = "%{fullData.name}<br>after %{x} tasks: %{y:.1f}"
         hover = after + (" ± %{customdata:.1f}" if len(averages) > 1 else "") + "<extra></extra>"
-        data.append(line(method, x, numbers(mean, 100), customdata=text, hovertemplate=hover))
+        style = {"customdata": text, "hovertemplate": hover, "mode": line_mode(len(mean))}
+        data.append(line(method, x, numbers(mean, 100), **style))
     note = "Mean of the scores on all tasks learned so far, over seeds. "
     note += "Bands and numbers after ±" if has_bands else "Numbers after ±"
     note += f": {INTERVAL} over the seeds, none of one seed."
@@ -117,7 +123,10 @@ def _matrix(method: Method, names: Sequence[str]) -> Chart:
     )
     axes = layout("score on task", "after learning task", yaxis={"autorange": "reversed"})
     for axis in (axes["xaxis"], axes["yaxis"]):
-        axis |= {"showgrid": False, "dtick": max(1, len(names) // 6), "tick0": 1, "ticks": ""}
+        ticks = {"dtick": max(1, len(names) // 6), "tick0": 1}
+        if is_many(len(names)):
+            ticks = {"dtick": round_step(len(names), 6), "tick0": 0}
+        axis |= {"showgrid": False, "ticks": "", **ticks}
     axes["margin"] |= {"l": 44, "r": 4, "t": 4, "b": 40}
     number = len(method.counted)
     note = f"mean of {number} seeds" if number > 1 else "one seed"

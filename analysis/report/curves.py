@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.report.charts import TASKS_LEARNED, task_axis, task_names
+from analysis.report.charts import TASKS_LEARNED, line_mode, task_axis, task_names
 from analysis.report.plot import Chart, figure, layout, line, numbers
 from analysis.report.plot import require_plotly as graph_objects
 from analysis.runs.estimate import INTERVAL, mean_and_half_width
@@ -76,6 +76,7 @@ def _curves(
             changes: dict[str, Any] = {
                 "customdata": numbers(half_widths[own, task], 100),
                 "hovertemplate": f"{hover}{several}<extra></extra>",
+                "mode": line_mode(len(names)),
             }
             shown = {"meta": {"method": method.index, "view": f"task-{task}"}}
             data.append(line(method, x, y, **changes, **shown))

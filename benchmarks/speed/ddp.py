@@ -11,6 +11,7 @@ import argparse
 import gc
 import math
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from benchmarks.speed.steps import now
 from stream.config.backbone import BackboneConfig
 from stream.config.run import TrainingConfig
 from stream.data.task import Split, Task
+from stream.distributed.gradients import SharedGradients
 from stream.distributed.launched import launched
 from stream.distributed.slices import rows_each
 from stream.distributed.world import World, joined_world
@@ -53,7 +55,9 @@ def made_task(tokens: int) -> Task:
     return Task("made", made_spec(), {"train": split}, {"train": "made"})
 
 
-def rate(engine: str, world: World, device: torch.device, *, tiny: bool) -> tuple[float, float]:
+def rate(
+    engine: str, world: World, device: torch.device, *, tiny: bool, buckets: bool = True
+) -> tuple[float, float]:
     """Learn the task; return steps a second behind the first ones, and the last loss.
 
     Args:
@@ -61,12 +65,15 @@ def rate(engine: str, world: World, device: torch.device, *, tiny: bool) -> tupl
         world: the ranks that learn.
         device: where this one does.
         tiny: take the small encoder.
+        buckets: send gradients while the backward pass goes on, not all at its end.
     """
     backbone = BackboneConfig("large", "random", shape=dict(MADE[tiny]))
     encoder = load_encoder(backbone, vocabulary_size=VOCABULARY, seed=0).to(device)
     model = TaskModel(encoder, 0, precision="bf16" if device.type == "cuda" else "float32")
     task, learner = made_task(16 if tiny else TOKENS), Finetune()
     learner.attach(model, tasks=[task], seed=0, pad_id=0)
+    if not (buckets or world.alone):
+        model.gradients = SharedGradients(world.size, 0)
     each = rows_each(BATCH, world.size)
     chosen = pick_engine(engine, learner, device, each, counting=False)
     clock = Clock(device, STEPS)
@@ -81,12 +88,12 @@ def rate(engine: str, world: World, device: torch.device, *, tiny: bool) -> tupl
 
 def reduce_s(device: torch.device, numbers: int, dtype: torch.dtype) -> float:
     """Return the seconds that averaging so many numbers over ranks takes, the median of ten."""
-    world, times = World.now(), []
+    sharing, times = SharedGradients(World.now().size, 0), []
     gradient = torch.nn.Parameter(torch.zeros(numbers, dtype=dtype, device=device))
     gradient.grad = torch.zeros_like(gradient)
     for _ in range(12):
         begun = now(device)
-        world.average_gradients([gradient])
+        sharing.finish([], [gradient])
         times.append(now(device) - begun)
     return sorted(times[2:])[5]
 
@@ -132,15 +139,16 @@ def together(
         device: where this one learns.
         tiny: take the small encoder.
     """
-    for engine in engines:
-        found, loss = rate(engine, world, device, tiny=tiny)
+    for engine, buckets in product(engines, (False, True)):
+        found, loss = rate(engine, world, device, tiny=tiny, buckets=buckets)
         if world.is_first:
+            sent = "in buckets" if buckets else "at the end"
             before, expected = alone[engine]
             best = max(speed for speed, _ in alone.values())
             print(
-                f"{world.size} ranks, {engine}: {found:.2f} steps/s, {found / before:.2f} x one "
-                f"rank, {found / best:.2f} x its faster engine; last losses {expected:.4f} and "
-                f"{loss:.4f}",
+                f"{world.size} ranks, {engine}, gradients {sent}: {found:.2f} steps/s, "
+                f"{found / before:.2f} x one rank, {found / best:.2f} x its faster engine; last "
+                f"losses {expected:.4f} and {loss:.4f}",
                 flush=True,
             )
     numbers = math.prod((24, 12, 1024, 1024)) + VOCABULARY * 1024

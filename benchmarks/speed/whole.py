@@ -162,7 +162,7 @@ def measured(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure; print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--against", type=Path, help="another checkout, which is run first")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--rounds", type=int, default=3)

@@ -44,10 +44,11 @@ WINDOW = 0.1  # of the tasks, whose rows are compared
 
 
 class Cost(NamedTuple):
-    """What a command took."""
+    """What a command took: wall time, CPU time, memory at most, bytes given to ``write``."""
 
     name: str
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
     written_bytes: int
     code: int
@@ -99,7 +100,8 @@ def command(
     written = _written(process.pid)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return Cost(name, seconds, usage.ru_maxrss * 1024, written, process.returncode)
+    cpu = usage.ru_utime + usage.ru_stime
+    return Cost(name, seconds, cpu, usage.ru_maxrss * 1024, written, process.returncode)
 
 
 def _written(pid: int) -> int:
@@ -166,8 +168,8 @@ def _line(cost: Cost) -> str:
     """Return the line of a command."""
     note = "" if cost.code == 0 else f"  exit code {cost.code}"
     return (
-        f"{cost.name:<12}{cost.seconds:9.1f} s{cost.peak_bytes / 2**20:10.0f} MiB"
-        f"{cost.written_bytes / 1e6:11.1f} MB{note}"
+        f"{cost.name:<12}{cost.seconds:9.1f} s{cost.cpu_seconds:9.1f} s"
+        f"{cost.peak_bytes / 2**20:10.0f} MiB{cost.written_bytes / 1e6:11.1f} MB{note}"
     )
 
 
@@ -183,13 +185,16 @@ def row_lines(seconds: dict[int, float], count: int) -> list[str]:
     late = [s for n, s in seconds.items() if n > count - width]
     if not early or not late:
         return ["too few rows for a slope"]
-    first, last = float(np.mean(early)), float(np.mean(late))
+    first, last = (
+        float(np.median(early)),
+        float(np.median(late)),
+    )  # other work beside it counts less
     rows = np.array([n for n in sorted(seconds) if n > width], dtype=np.float64)
     slope, start = np.polyfit(rows, [seconds[int(n)] for n in rows], 1)
     grown = max(slope, 0.0)
     foretold = start * SHOWN + grown * SHOWN**2 / 2
     return [
-        f"rows {width + 1} to {2 * width}: {1e3 * first:.1f} ms each",
+        f"rows {width + 1} to {2 * width}: {1e3 * first:.1f} ms each (median)",
         f"rows {count - width + 1} to {count}: {1e3 * last:.1f} ms each, {last / first:.2f} x",
         f"a row takes {1e3 * start:.1f} ms + {1e6 * slope:.2f} us a task before it",
         f"{SHOWN:,} tasks by that: {foretold / 60:.0f} minutes of rows",
@@ -206,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="many-") as temporary:
         folder = Path(temporary) if given.folder is None else given.folder.resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        print(f"{given.tasks} tasks\n{'':<12}{'time':>11}{'peak':>14}{'written':>14}")
+        print(f"{given.tasks} tasks\n{'':<12}{'time':>11}{'CPU':>11}{'peak':>14}{'written':>14}")
         costs, restarted = measured(given.tasks, folder, given.settings)
         run = folder / "run"
         for text in row_lines(row_seconds(row_ends(run), restarted), given.tasks):

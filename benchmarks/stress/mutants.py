@@ -615,7 +615,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "task, epoch.batch_size, self.seed, epoch.index)",
                 "task, epoch.batch_size, 0, epoch.index)",
             ),
-            ("read = {*self._serving_sources(task).names, None}", "read = {task, None}"),
+            ("read = set(self._serving_sources(task).names)", "read = {task}"),
+            ("            self.model.rest_heads(but=task.head_name)\n", "            pass\n"),
             ("return {**model, **kept, **heads}", "return {**model, **kept}"),
         ),
     ),
@@ -771,10 +772,6 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ),
             ("            self._half.read_all()\n", "            pass\n"),
             ("                del self.heads[task.name]\n", "                pass\n"),
-            (
-                ".to(self.device).train(self.training)\n            try",
-                ".to(self.device)\n            try",
-            ),
         ),
     ),
     "stream/models/bf16.py": (
@@ -1052,7 +1049,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("range(start, stop)", "range(start, stop - 1)"),
             ("        record.losses[name] = found.losses\n", "        pass\n"),
             ("    record.timing.now(row.totals)\n", ""),
-            ("if known.get(t) != f}", "if t not in known}"),
+            ("fingerprints=dict(fingerprints)", "fingerprints={}"),
             ("points[-1].task >= index", "points[-1].task > index"),
         ),
     ),
@@ -1171,6 +1168,20 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("taken = members[:per_class]", "taken = members[: per_class and 2 * per_class]"),
             ("keys = rows.keys if seed is None else _mixed(rows.keys, seed)", "keys = rows.keys"),
+        ),
+    ),
+    "stream/run/accounting.py": (
+        ("tests/run/test_accounting.py",),
+        (
+            ("            and after + 1 < len(run.tasks)\n", ""),
+            ("self.looked_at = [*earlier, newest]", "self.looked_at = [newest]"),
+        ),
+    ),
+    "stream/run/stored.py": (
+        contract("adapter", "lt_sft", "progressive"),
+        (
+            ("for task in tasks[self._tasks :]:", "for task in tasks:"),
+            ("            self._common |= {id(t): t for",),
         ),
     ),
     "stream/fingerprint.py": (

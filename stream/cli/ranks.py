@@ -81,15 +81,29 @@ def run_rank(
     told = partial(_hint, folder, hint)
     boundary = error_boundary(told) if place.rank == 0 else _silent(place)
     with boundary as status, _lost_ranks(), joined_world(place) as world:
-        plan = _agreed(world, partial(_planned, arguments))
-        folder.append(plan.folder)
-        config = plan.config()
-        check_ranks(config, world)
-        if world.is_first:
-            _lead(plan, config)
-        else:
-            _follow(plan, config)
+        take_part(arguments, world, folder.append)
     return status.code
+
+
+def take_part(
+    arguments: Sequence[str], world: World, note: Callable[[Path], None] = lambda folder: None
+) -> None:
+    """Take part in the run that a command line asks for.
+
+    Args:
+        arguments: the command line, the same for all.
+        world: the ranks.
+        note: called with the run folder when it is known.
+
+    Raises:
+        UserError: what is wrong, on every rank.
+        Interrupted: a signal asked one of them to stop.
+    """
+    plan = _agreed(world, partial(_planned, arguments))
+    note(plan.folder)
+    config = plan.config()
+    check_ranks(config, world)
+    (_lead if world.is_first else _follow)(plan, config)
 
 
 def _hint(

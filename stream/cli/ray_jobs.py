@@ -23,7 +23,7 @@ from stream.cli.outcomes import FAILED, RUNNING, STOPPED, Outcome, Plan, heading
 from stream.config.display import QUIET
 from stream.errors import require
 from stream.workers.engine import ATTEMPTS
-from stream.workers.ray import connect, require_room
+from stream.workers.ray_connection import connect, require_room
 
 LOOK_EVERY_S = 0.5
 

@@ -36,7 +36,8 @@ Settings are those of task-stream run -m, whose grammar they have:
                               learning rate is tried around its default
   learner.FIELD=interval(A,B) drawn by Optuna; tag(log,interval(A,B)) on a logarithmic scale
   'task=[A,B]' stream=NAME    what is learned; seed=0 is the first seed
-  hydra/launcher=joblib       several runs at once
+  workers=4                   four runs at once; workers.engine=ray workers.address=HOST:6379 on
+                              a cluster. Or a launcher of Hydra's: hydra/launcher=joblib
 
 and those of the search:
 
@@ -104,6 +105,8 @@ def _searched(line: TuneLine, arguments: Sequence[str]) -> TuneRecord:
         swept=list(dict.fromkeys(swept)),
         seeds=line.seeds,
         objective=line.options.objective,
+        workers=line.workers,
+        device=line.config.device,
     )
     with _stoppable() as check, runs:
         for search in searches:

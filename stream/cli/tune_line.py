@@ -23,12 +23,14 @@ from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.config.setting import SEED
 from stream.config.typed import parse
+from stream.config.workers import SHORT_FORM, WorkersConfig
 from stream.errors import choose, require
 from stream.tuning.options import TuneOptions
 from stream.tuning.search import Searched
 from stream.tuning.space import Interval, Space, Values, checked, default_space
 
 PREFIX = "tune."
+WORKERS = f"{SHORT_FORM}."
 DEFAULT_LEARNER = "adapter"
 SPLIT = "evaluation.split"
 DECIDED = {
@@ -56,6 +58,7 @@ class TuneLine:
         fixed: the settings of every run, in Hydra's grammar.
         config: the run of the first learner.
         seeds: of the runs of each trial.
+        workers: how many runs are done at once, and by what.
         is_quiet: whether no more than the result is shown.
     """
 
@@ -64,6 +67,7 @@ class TuneLine:
     fixed: list[str]
     config: RunConfig
     seeds: list[int]
+    workers: WorkersConfig
     is_quiet: bool
 
     @property
@@ -95,6 +99,8 @@ def read_line(arguments: Sequence[str]) -> TuneLine:
     problem = SEED.problem(seed) if is_seed else "a whole number"
     require(not problem, f"seed must be {problem}, got {seed}")
     fixed = [text for text in fixed if not text.startswith("seed=")]
+    workers = _workers(list(keys.values()))
+    fixed = [text for text in fixed if not text.startswith(WORKERS)]
     fixed += [text for text in ASSUMED if text.partition("=")[0] not in keys]
     fixed.append(f"{SPLIT}=validation")
     fixed = _first_tasks(fixed, names[0], options.tasks)
@@ -105,6 +111,7 @@ def read_line(arguments: Sequence[str]) -> TuneLine:
         fixed=fixed,
         config=found[0][1],
         seeds=[seed + place for place in range(options.seeds)],
+        workers=workers,
         is_quiet="--quiet" in arguments or line.value("display") == "quiet",
     )
 
@@ -124,6 +131,33 @@ def _options(texts: Sequence[str]) -> TuneOptions:
         require(name not in given, f"{PREFIX}{name} is given twice; give it once")
         given[name] = value if name == "out" else parse([text])[0].value()
     return TuneOptions(**given)
+
+
+def _workers(given: Sequence[Override]) -> WorkersConfig:
+    """Return what does the runs; the settings are none of each run.
+
+    Raises:
+        UserError: a setting that does not exist, or one that has no effect.
+    """
+    own = {o.key_or_group.removeprefix(WORKERS): o for o in given if _is_of_workers(o)}
+    for name in own:
+        choose("setting of workers", name, [field.name for field in fields(WorkersConfig)])
+    values: dict[str, Any] = {name: o.value() for name, o in own.items()}
+    workers = WorkersConfig(**values)
+    told = ", ".join(str(o.input_line) for o in own.values() if o.key_or_group != f"{WORKERS}count")
+    require(workers.used or not told, f"{told} has no effect without workers=2 or more")
+    launchers = [o.input_line for o in given if o.key_or_group == "hydra/launcher"]
+    require(
+        not (workers.used and launchers),
+        f"workers={workers.count} and {', '.join(map(str, launchers))} both run several trials at "
+        "once; give one of them",
+    )
+    return workers
+
+
+def _is_of_workers(given: Override) -> bool:
+    """Whether a setting says how many runs are done at once."""
+    return given.key_or_group.startswith(WORKERS)
 
 
 def _learners(overrides: Sequence[Override]) -> list[str]:

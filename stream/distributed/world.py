@@ -1,14 +1,9 @@
 """The ranks of a run as one group: what they agree on, average, and gather.
 
-Gradients are averaged here by one call after each backward pass, and not by torch's
-`DistributedDataParallel`: in bf16 the parameters that compute are those of a copy, a method may go
-backward several times in a step, or not through the whole model, heads come and go with the tasks,
-and a captured step is one CUDA graph, which holds the call.
-
 CPU tensors and objects go by gloo, those on GPUs by NCCL.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -107,22 +102,6 @@ class World:
     def total(self, values: torch.Tensor) -> torch.Tensor:
         """Return the sum over ranks of a tensor, entry by entry."""
         return values if self.alone else self.mean(values) * self.size
-
-    def average_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Replace the gradients of parameters by their means over ranks; those without stay so.
-
-        All of a type are one message, of which they become parts.
-        """
-        by_type: dict[torch.dtype, list[torch.nn.Parameter]] = {}
-        for parameter in parameters:
-            if parameter.grad is not None:
-                by_type.setdefault(parameter.grad.dtype, []).append(parameter)
-        for alike in by_type.values():
-            flat = torch.cat([p.grad.flatten() for p in alike if p.grad is not None])
-            _average(flat, self.size)
-            parts = flat.split([parameter.numel() for parameter in alike])
-            for parameter, part in zip(alike, parts, strict=True):
-                parameter.grad = part.view_as(parameter)
 
     def take_first(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Give every rank the first one's values of these tensors, in place."""

@@ -72,11 +72,10 @@ def outputs_of(
                 for (owner, indices), logits in zip(owned, predicted, strict=True):
                     rows[owner].append(indices)
                     parts[owner].append(logits.float())
-            computed = [joined(of_task).cpu().numpy() if of_task else None for of_task in parts]
+            mine = [joined(of_task).cpu().numpy() if of_task else None for of_task in parts]
     finally:
         learner.model.train(was_training)
-    if not world.alone:
-        rows, computed = _gathered(rows, computed, world)
+    rows, computed = _gathered(rows, mine, world)
     order = [np.argsort(np.concatenate(of_task)) for of_task in rows]
     return [values[places] for values, places in zip(computed, order, strict=True)]
 
@@ -85,6 +84,8 @@ def _gathered(
     rows: list[list[np.ndarray]], computed: list[np.ndarray | None], world: World
 ) -> tuple[list[list[np.ndarray]], list[np.ndarray]]:
     """Return the rows of each task and what was computed of them, of all ranks together."""
+    if world.alone:  # a task has an example at least
+        return rows, [found for found in computed if found is not None]
     found = world.of_all((rows, computed))
     every = [[piece for mine, _ in found for piece in mine[task]] for task in range(len(rows))]
     there = [[c for _, mine in found if (c := mine[task]) is not None] for task in range(len(rows))]

@@ -8,7 +8,7 @@ B examples, L tokens, D width, K outputs of a task's head.
 """
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from stream.data.batches import Batch, TokenBatch
 from stream.data.shared_classes import SharedClasses
 from stream.data.task import SHARED_HEAD, Task
+from stream.distributed.gradients import SharedGradients
 from stream.errors import require
 from stream.models.bf16 import Bf16Encoder, to_bf16
 from stream.models.encoder import Encoder
@@ -147,8 +148,8 @@ class TaskModel(nn.Module):
         self._half: Bf16Encoder | None = None
         self._computes: Bf16Encoder | None = None
         self._took = False
-        self.share_gradients: Callable[[Iterable[nn.Parameter]], None] | None = None
-        """Averages gradients over ranks, while each of them learns its slice of a batch."""
+        self.gradients: SharedGradients | None = None
+        """Averages gradients over ranks; None where there is one alone."""
         self.encoder = encoder
         self.heads = ByTask()
         self._resting: dict[str, Head] = {}  # by task, and no modules of this one
@@ -360,7 +361,7 @@ class TaskModel(nn.Module):
         """Compute in the model's precision inside the block; with gradients, those of one step."""
         if not self.in_bf16:
             yield
-            self._share_gradients(self.parameters())
+            self._share_gradients(self.encoder)
             return
         if self._half is None or not torch.is_grad_enabled():
             self.sync_bf16_copy()
@@ -371,14 +372,15 @@ class TaskModel(nn.Module):
                 yield
         finally:
             self._computes = None
-        self._share_gradients([*self._half.encoder.parameters(), *self.parameters()])
+        self._share_gradients(self._half.encoder)
         if torch.is_grad_enabled():
             self._half.give_gradients()
 
-    def _share_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Average gradients over ranks, after a backward pass."""
-        if self.share_gradients is not None and torch.is_grad_enabled():
-            self.share_gradients(parameters)
+    def _share_gradients(self, computes: Encoder) -> None:
+        """Average gradients over ranks, after a backward pass through an encoder."""
+        shared = self.gradients
+        if shared is not None and shared.active and torch.is_grad_enabled():
+            shared.finish(computes.parameters(), self.parameters())
 
 
 def occurring(labels: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:

@@ -121,8 +121,10 @@ class ScoreMatrix:
 
     def above(self, after: int, on: int) -> Cell | None:
         """Return the newest evidence on task ``on`` in the rows before row ``after``."""
-        rows = range(after - 1, -1, -1)
-        return next((cell for i in rows if (cell := self.cells[i][on]) is not None), None)
+        for row in range(after - 1, -1, -1):  # nearly always the first
+            if (cell := self.cells[row][on]) is not None:
+                return cell
+        return None
 
     def last(self, task: str) -> Cell:
         """Return the newest evidence on a task.

@@ -98,13 +98,13 @@ class Unfinished(msgspec.Struct, kw_only=True, omit_defaults=True):
     probe: RowProbe | None = None
 
 
-def row_of(record: "RunRecord", index: int, known: Mapping[str, str]) -> RowRecord:
+def row_of(record: "RunRecord", index: int, fingerprints: Mapping[str, str]) -> RowRecord:
     """Return the row of task ``index``.
 
     Args:
         record: it holds the row.
         index: the task's position.
-        known: fingerprints by task, as earlier rows have them.
+        fingerprints: those that no earlier row has as they are now.
     """
     name, times = record.order[index], record.timing.by_task
     flops, linear, routing = record.flops, record.linear_probe, record.routing
@@ -118,7 +118,7 @@ def row_of(record: "RunRecord", index: int, known: Mapping[str, str]) -> RowReco
         times=RowTimes(**{key: _newest(getattr(times, key), record, index) for key in TIMES}),
         totals=record.timing.totals,
         losses=record.losses.get(name),
-        fingerprints={t: f for t, f in record.fingerprints.items() if known.get(t) != f},
+        fingerprints=dict(fingerprints),
         flops=_entry(flops and (flops.train, flops.one_pass, flops.epochs), record, index),
         selection=record.selection.get(name),
         probe=_probed(record, index),
@@ -135,10 +135,9 @@ def row_of(record: "RunRecord", index: int, known: Mapping[str, str]) -> RowReco
 
 def rows_of(record: "RunRecord") -> Iterator[RowRecord]:
     """Yield the rows of a whole record; its totals are those of every row."""
-    known: dict[str, str] = {}
     for index, name in enumerate(record.order[: len(record.ledger.tasks)]):
         own = {name: record.fingerprints[name]} if name in record.fingerprints else {}
-        yield msgspec.structs.replace(row_of(record, index, known), fingerprints=own)
+        yield row_of(record, index, own)
 
 
 def unfinished_of(record: "RunRecord") -> Unfinished:
@@ -193,10 +192,12 @@ def _cells(record: "RunRecord", index: int) -> tuple[dict[str, Cell], list[tuple
     """Return a row's measured cells, and the ranges of those that are reused."""
     matrix, measured = record.score_matrix, {}
     reused: list[tuple[int, int]] = []
+    before = record.cells[index - 1] if index else record.cells[index]
     for on, cell in enumerate(record.cells[index]):
         if cell is None:
             continue
-        if not cell.reuses(matrix.above(index, on)):
+        held = index > 0 and cell is before[on]  # one object, as nearly all are: no search
+        if not held and not cell.reuses(matrix.above(index, on)):
             measured[record.order[on]] = cell
         elif reused and reused[-1][1] == on:
             reused[-1] = (reused[-1][0], on + 1)

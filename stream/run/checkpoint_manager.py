@@ -121,9 +121,10 @@ class CheckpointManager:
         Raises:
             OSError: the disk is full or cannot be written.
         """
-        row = row_of(record, index, self._fingerprints)
-        self._rows.append([msgspec.json.encode(row)])
-        self._fingerprints |= row.fingerprints
+        known = self._fingerprints
+        new = {name: mark for name, mark in record.fingerprints.items() if known.get(name) != mark}
+        self._rows.append([msgspec.json.encode(row_of(record, index, new))])
+        self._fingerprints |= new
         self.save(learner, record, None, router)
 
     def save(

@@ -7,6 +7,7 @@ import torch
 
 from stream.data.batches import Batch
 from stream.data.task import Task
+from stream.distributed.gradients import SharedGradients
 from stream.distributed.world import World
 from stream.learners.base import BUFFER, Learner
 from stream.models.heads import TaskModel
@@ -19,13 +20,20 @@ def part_of(batch: Batch, world: World) -> Batch:
 
 @contextmanager
 def sharing_gradients(model: TaskModel, world: World) -> Iterator[None]:
-    """Average the gradients of every backward pass over ranks inside the block."""
-    if not world.alone:
-        model.share_gradients = world.average_gradients
+    """Average the gradients of every backward pass over ranks inside the block.
+
+    What shares them stays with the model: a step that is captured later is cut into buckets too.
+    """
+    if world.alone:
+        yield
+        return
+    if model.gradients is None:
+        model.gradients = SharedGradients(world.size)
+    model.gradients.active = True
     try:
         yield
     finally:
-        model.share_gradients = None
+        model.gradients.active = False
 
 
 def check_equal(learner: Learner, world: World, when: str) -> None:

@@ -9,235 +9,25 @@ On a cluster, all machines need this program and its data under the same paths.
 """
 
 import logging
-import math
 import os
 import secrets
-import signal
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
-from logging.handlers import QueueHandler
-from threading import Lock, current_thread, main_thread
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
 from stream.config.workers import WorkersConfig
-from stream.errors import UserError, one_line, require
+from stream.errors import one_line
 from stream.workers.engine import ATTEMPTS, WorkerLostError
+from stream.workers.ray_connection import connect, gpu_share, ray_module, require_room
+from stream.workers.ray_worker import Mailbox, RayShared, RayWorker
 
 logger = logging.getLogger(__name__)
-
-QUIET = {
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # what Ray would print of workers; they tell by themselves
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what it warns of otherwise
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
-"""Read by Ray when it is imported, unless the environment has them."""
-WARNINGS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""What a terminal or a scheduler sends to all processes that were started together."""
-STOP_EVERY_S = 0.1
-"""How often a worker looks whether it was asked to stop."""
-
-
-def ray_module() -> Any:
-    """Import Ray, which then keeps the screen as it is.
-
-    Raises:
-        UserError: it is not installed.
-    """
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise UserError("Ray is not installed: pip install '.[ray]' in the clone") from error
-
-
-def connect(address: str | None, cpus: int | None = None) -> Any:
-    """Connect this process to a Ray cluster, or to a new one of this machine's own; return Ray.
-
-    A process that is connected stays so. Starting a cluster takes seconds; it ends with this
-    process, or with ``ray.shutdown()``.
-
-    Args:
-        address: as Ray takes it (``HOST:6379``, ``auto``); None starts one.
-        cpus: how many CPUs this machine may be taken for, if one is started; None counts them.
-
-    Raises:
-        UserError: there is no such cluster, or Ray is not installed.
-    """
-    ray = ray_module()
-    if ray.is_initialized():
-        return ray
-    where: dict[str, Any] = {"address": address or "local"}
-    if not address:
-        where |= {"num_cpus": cpus, "include_dashboard": False}
-    try:
-        with _own_signals():
-            ray.init(**where, log_to_driver=False, logging_level=logging.CRITICAL)
-    except (OSError, RuntimeError, ValueError) as error:
-        at = f"the Ray cluster at {address}" if address else "a Ray of this machine"
-        raise UserError(f"cannot use {at}: {one_line(error)}") from error
-    return ray
-
-
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep signals for this process: Ray takes SIGTERM, and its daemons would die of warnings.
-
-    What is blocked when a daemon begins stays blocked in it; what came meanwhile comes here later.
-    """
-    if current_thread() is not main_thread():
-        yield
-        return
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WARNINGS)
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler or signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-
-def gpu_share(per_gpu: int) -> float:
-    """Return the share of a GPU of which ``per_gpu`` workers use one; Ray counts in 1/10000."""
-    return 1.0 if per_gpu == 1 else math.floor(10_000 / per_gpu) / 10_000
-
-
-def require_room(ray: Any, needed: Mapping[str, float]) -> int:
-    """Return how many processes that need so much a cluster has room for, were it empty.
-
-    Args:
-        ray: what `connect` returned.
-        needed: how much of what Ray counts: ``CPU``, ``GPU``.
-
-    Raises:
-        UserError: no machine has as much.
-    """
-    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    room = sum(
-        min(math.floor(machine.get(name, 0) / amount + 1e-9) for name, amount in needed.items())
-        for machine in machines
-    )
-    told = " and ".join(f"{amount:g} {name}" for name, amount in needed.items())
-    require(room > 0, f"no machine of the Ray cluster has {told}, which one process takes")
-    return room
-
-
-@dataclass(frozen=True)
-class RayShared:
-    """A value in Ray's object store: each machine has it once, arrays are mapped."""
-
-    reference: Any
-
-    def get(self) -> Any:
-        """Return the value; arrays in it cannot be written to."""
-        return ray_module().get(self.reference)
-
-
-class Mailbox:
-    """What workers have told and the first process has not read; an actor of Ray's."""
-
-    def __init__(self) -> None:
-        self._messages: list[Any] = []
-        self._stopping = False
-
-    def tell(self, message: Any) -> None:
-        """Keep a message."""
-        self._messages.append(message)
-
-    def take(self) -> list[Any]:
-        """Return the messages since the last call."""
-        taken, self._messages = self._messages, []
-        return taken
-
-    def stop(self) -> None:
-        """Have `stopping` be true."""
-        self._stopping = True
-
-    def stopping(self) -> bool:
-        """Return whether the workers are to stop."""
-        return self._stopping
-
-
-class RayWorker:
-    """A process that does jobs, one at a time; an actor of Ray's.
-
-    Attributes:
-        kept: what functions keep from one job to the next.
-    """
-
-    def __init__(self, mailbox: str, threads: int, folder: str, preload: tuple[str, ...]):
-        self.kept: dict[str, Any] = {}
-        self._mailbox = ray_module().get_actor(mailbox)
-        self._told: Any = None
-        self._asked: Any = None
-        self._looked, self._stopping = -math.inf, False
-        if os.path.isdir(folder):  # so that relative paths mean the same
-            os.chdir(folder)
-        for name in preload:
-            import_module(name)
-        _compute_with(threads)
-        log = logging.getLogger("stream")
-        log.setLevel(logging.INFO)
-        log.addHandler(_ToMailbox(self))
-
-    def ready(self) -> None:
-        """Return when this process is there."""
-
-    def run(self, function: Callable[..., Any], arguments: Any, named: Any) -> Any:
-        """Do a job; what it told has arrived when it returns."""
-        try:
-            return function(self, *arguments, **named)
-        finally:
-            if self._told is not None:
-                ray_module().get(self._told)
-
-    def tell(self, message: Any) -> None:
-        """Have `RayEngine.messages` return a message."""
-        self._told = self._mailbox.tell.remote(message)
-
-    def stopping(self) -> bool:
-        """Whether `RayEngine.stop` was called a moment ago or before."""
-        now = time.monotonic()
-        if not self._stopping and now - self._looked >= STOP_EVERY_S:
-            self._looked = now
-            self._ask(ray_module())
-        return self._stopping
-
-    def _ask(self, ray: Any) -> None:
-        """Ask the mailbox, without waiting for its answer, which the next call gets."""
-        if self._asked is not None:
-            done, _ = ray.wait([self._asked], timeout=0)
-            if not done:
-                return
-            self._stopping = ray.get(self._asked)
-        self._asked = self._mailbox.stopping.remote()
-
-
-class _ToMailbox(QueueHandler):
-    """Gives what is logged in a worker to the loggers of the first process."""
-
-    def __init__(self, worker: RayWorker):
-        super().__init__(None)  # pyright: ignore[reportArgumentType]
-        self._worker = worker
-
-    def enqueue(self, record: logging.LogRecord) -> None:
-        """Send a record."""
-        self._worker.tell(record)
-
-
-def _compute_with(threads: int) -> None:
-    """Have torch compute with some threads; Ray shows it no GPU but the worker's own."""
-    import torch
-
-    torch.set_num_threads(threads)
 
 
 @dataclass
@@ -349,8 +139,6 @@ class RayEngine:
         trace: TracebackType | None,
     ) -> None:
         """End the workers."""
-        with self._lock:
-            self._open = False
         self._cancel_waiting()
         for worker in self._workers:
             self._ray.kill(worker)
@@ -368,7 +156,10 @@ class RayEngine:
         """Have a worker call a function; see `stream.workers.engine.Engine`."""
         new = _Job(job, function, arguments, named)
         with self._lock:
-            self._waiting.append(new)
+            if self._open:
+                self._waiting.append(new)
+            else:
+                new.future.set_exception(CancelledError())
         self._begin()
         return new.future
 
@@ -391,9 +182,11 @@ class RayEngine:
 
     def _cancel_waiting(self) -> None:
         with self._lock:
+            self._open = False  # nothing begins any more
             waiting, self._waiting = [*self._waiting], deque()
         for job in waiting:
-            job.future.cancel()
+            if job.attempts or job.future.set_running_or_notify_cancel():
+                job.future.set_exception(CancelledError())
 
     def _await(self, worker: Any) -> None:
         """Have a worker take jobs as soon as it is there, also after it died."""
@@ -468,14 +261,21 @@ class RayEngine:
             else:
                 job.future.set_exception(_as_raised(error))
             return
-        if job.attempts >= ATTEMPTS or not self._open:
+        if job.attempts >= ATTEMPTS:
             job.future.set_exception(WorkerLostError(job.name))
-        else:
+        elif self._take_back(job):
             logger.warning("a worker died of: %s; it is done again", job.name)
-            with self._lock:
-                self._waiting.appendleft(job)
             self._begin()
+        else:
+            job.future.set_exception(CancelledError())
         self._await(worker)
+
+    def _take_back(self, job: _Job) -> bool:
+        """Have a job done again, before all others, unless nothing begins any more."""
+        with self._lock:
+            if self._open:
+                self._waiting.appendleft(job)
+            return self._open
 
 
 def _as_raised(error: BaseException) -> BaseException:

@@ -43,16 +43,9 @@ def job_of(folder: Path, pattern: str = "adapter-s*-*") -> Path:
     return next(folder.glob(f"runs/sweeps/s/{pattern}"), folder / "not there yet")
 
 
-def workers_of(parent: int) -> list[int]:
-    """The processes in which joblib runs the jobs of a sweep."""
-    asked = ["pgrep", "-P", str(parent), "-f", "loky.backend.popen"]
-    return [int(line) for line in subprocess.check_output(asked, text=True).split()]
-
-
-def ray_jobs_of(parent: int) -> list[int]:
-    """The processes in which a Ray that a sweep started runs its jobs."""
-    raylets = subprocess.check_output(["pgrep", "-P", str(parent), "-x", "raylet"], text=True)
-    asked = ["pgrep", "-P", ",".join(raylets.split()), "-f", "ray::run_one"]
+def children(parent: int, command: str) -> list[int]:
+    """The processes that a process started with a command like this."""
+    asked = ["pgrep", "-P", str(parent), "-f", command]
     return [int(line) for line in subprocess.check_output(asked, text=True).split()]
 
 
@@ -133,12 +126,25 @@ def test_two_sweeps_of_the_same_second_get_two_folders(tmp_path: Path) -> None:
 
 
 @needs("submitit")
-def test_a_job_that_submitit_starts(tmp_path: Path) -> None:
-    given = ("task=[stsb]", "learner.lr=1e30", "hydra/launcher=submitit_local")
-    code, out, _ = run(tmp_path, *SWEEP, *given)
-    assert code == 1
-    assert "sweep in runs/sweeps/s: 0 finished, 0 skipped, 1 failed" in out
-    assert state(tmp_path) == {1e30: "partial"}
+def test_a_job_of_submitit_is_warned_put_back_and_goes_on(tmp_path: Path) -> None:
+    given = ("task=[stsb]", "training.epochs=50", "checkpoint.every=5")
+    process = start(tmp_path, *SWEEP, *given, "hydra/launcher=submitit_local")
+    deadline = time.monotonic() + 240
+    while not job_of(tmp_path, "adapter-s0-*/checkpoint/manifest*").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    (controller,) = children(process.pid, "submitit.local._local")
+    (job,) = children(controller, "submitit.core._submit")
+    os.kill(job, signal.SIGUSR2)  # as Slurm warns of the end of a job's time
+    out, err = process.communicate(timeout=240)
+    assert (process.returncode, err) == (0, "")
+    assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 0 failed" in out
+    (record,) = records(tmp_path)
+    assert record["status"] == "complete"
+    log = (job_of(tmp_path, "adapter-s0-*") / "run.log").read_text()
+    assert log.count("100 training steps") == 2
+    assert "stopped" in log
 
 
 @needs("optuna", "sweeper")
@@ -175,7 +181,7 @@ def test_a_killed_process_of_a_sweep_is_one_line(tmp_path: Path) -> None:
             and time.monotonic() < deadline
         ):
             time.sleep(0.1)
-        for worker in workers_of(process.pid):
+        for worker in children(process.pid, "loky.backend.popen"):
             os.kill(worker, signal.SIGKILL)
         _, err = process.communicate(timeout=120)
     finally:
@@ -203,7 +209,8 @@ def test_jobs_on_ray_outlive_their_process_and_save_when_they_are_stopped(tmp_pa
 
     try:
         wait_for("checkpoint/manifest*")
-        for job in ray_jobs_of(process.pid):
+        (raylet,) = children(process.pid, "raylet/raylet")
+        for job in children(raylet, "ray::run_one"):
             os.kill(job, signal.SIGKILL)
         log = wait_for("run.log", "4,000 training steps", times=2)  # Ray has started it again
         process.send_signal(signal.SIGINT)

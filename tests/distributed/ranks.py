@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import time
@@ -25,34 +26,51 @@ def on_ranks(function: Callable[[], Any], folder: Path, size: int = 2) -> list[A
     again, they are new processes.
     """
     start = _started if torch.cuda.is_available() else _forked
-    running = {start(function, folder, rank, size): rank for rank in range(size)}
+    ranks = [start(function, folder, rank, size) for rank in range(size)]
     deadline = time.monotonic() + PATIENCE_S
-    while running and time.monotonic() < deadline:
+    while (late := [r for r in ranks if r.poll() is None]) and time.monotonic() < deadline:
         time.sleep(0.02)
-        for pid in [pid for pid in running if os.waitpid(pid, os.WNOHANG)[0]]:
-            del running[pid]
-    for pid in running:
-        os.kill(pid, 9)
-    assert not running, f"ranks {sorted(running.values())} did not end"
+    for rank in late:
+        rank.kill()
+    assert not late, f"{len(late)} of {size} ranks did not end"
     found = [pickle.loads((folder / f"{rank}").read_bytes()) for rank in range(size)]
     failed = [answer for answer in found if isinstance(answer, str)]
     assert not failed, "\n".join(failed)
     return [answer for (answer,) in found]
 
 
-def _forked(function: Callable[[], Any], folder: Path, rank: int, size: int) -> int:
+class Forked:
+    """A forked process, asked as `subprocess.Popen` is."""
+
+    def __init__(self, pid: int):
+        self._pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            ended, status = os.waitpid(self._pid, os.WNOHANG)
+            self._code = status if ended else None
+        return self._code
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+
+
+def _forked(function: Callable[[], Any], folder: Path, rank: int, size: int) -> Forked:
     pid = os.fork()
     if not pid:
         try:
             _answer(function, folder, rank, size)
         finally:
             os._exit(0)
-    return pid
+    return Forked(pid)
 
 
-def _started(function: Callable[[], Any], folder: Path, rank: int, size: int) -> int:
+def _started(
+    function: Callable[[], Any], folder: Path, rank: int, size: int
+) -> subprocess.Popen[bytes]:
     given = [function.__module__, function.__qualname__, str(folder), str(rank), str(size)]
-    return subprocess.Popen([sys.executable, "-m", __name__, *given]).pid
+    return subprocess.Popen([sys.executable, "-m", __name__, *given])
 
 
 def _answer(function: Callable[[], Any], folder: Path, rank: int, size: int) -> None:

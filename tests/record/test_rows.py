@@ -69,8 +69,9 @@ def lines_of(num_tasks: int, fill: Any, **parts: Any) -> tuple[RunRecord, list[b
     record, lines, known = made_record(num_tasks, **parts), [], {}
     for after in range(num_tasks):
         fill(record, after)
-        row = row_of(record, after, known)
-        known |= row.fingerprints
+        new = {n: f for n, f in record.fingerprints.items() if known.get(n) != f}
+        known |= new
+        row = row_of(record, after, new)
         lines.append(msgspec.json.encode(row))
     return record, lines
 
@@ -91,7 +92,7 @@ def test_rows_are_all_that_a_record_gained(cut: int) -> None:
 def test_a_row_is_plain_json_and_names_what_it_reuses() -> None:
     record, lines = lines_of(4, reuse)
     record.cells[3][1] = made_cell(3, 1)  # was measured again
-    row = json.loads(msgspec.json.encode(row_of(record, 3, record.fingerprints)))
+    row = json.loads(msgspec.json.encode(row_of(record, 3, {})))
     assert row["reused"] == [[0, 1], [2, 3]]
     assert list(row["measured"]) == ["task_1", "task_3"]
     assert row["measured"]["task_1"]["digest"] == "3-1"
@@ -164,6 +165,9 @@ def test_a_run_that_was_killed_is_read_with_the_rows_after_its_file(
     early = made_record(5, **full_parts())
     add_rows(early, decoded(lines[:written], "here"))
     early.derive()
+    assert early.probe is not None
+    early.probe.add(ProbePoint(written, 0, [0.0] * (written + 1)), 1.0)  # within the next task
+    early.losses[early.order[written]] = [9.0]
     early.write(tmp_path)
     (tmp_path / "rows.jsonl").write_bytes(b"\n".join(lines) + b"\n" + lines[0][:40])
     whole.derive()

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 
 from stream.errors import UserError
 from stream.workers.engine import ATTEMPTS, Shared, Worker, WorkerLostError
-from stream.workers.ray import RayEngine, gpu_share, ray_module
+from stream.workers.ray import RayEngine
+from stream.workers.ray_connection import gpu_share, ray_module
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 WAIT_S = 120
@@ -168,4 +170,7 @@ def test_stopping_cancels_and_asks(engine: RayEngine) -> None:
         time.sleep(0.05)
     engine.stop()
     assert running.result(WAIT_S) == "stopped"
-    assert waiting.cancelled()
+    with pytest.raises(CancelledError):
+        waiting.result(WAIT_S)
+    with pytest.raises(CancelledError):
+        engine.submit("late", wait).result(WAIT_S)

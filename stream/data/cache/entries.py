@@ -43,7 +43,12 @@ FACTS = "tasks.json"
 NOTE = ".json"
 MOST_ENTRIES = 32
 MOST_BYTES = 4 << 30  # of all entries but the last one used
-ABANDONED_S = 86400.0  # an incomplete folder of that age is nobody's any more
+UNUSED_S = 7 * 86400.0
+"""How long ago what is removed was last used.
+
+A run on another machine may have mapped it: where the cache is on a shared disk, what is removed
+there would be gone here.
+"""
 PACKAGES = ("numpy", "pyarrow", "tokenizers", "transformers", "python-calamine")
 OWN = ("data/**/*.py", "config/*.py", "*.py")
 """The code that decides what becomes of rows, below the package."""
@@ -230,23 +235,23 @@ def _task(name: str, spec: TaskSpec, stored: _Task, arrays: MappedArrays) -> Tas
 
 
 def _prune(root: Path, newest: Path) -> None:
-    """Remove entries and notes that were used least lately, and what was never completed.
+    """Remove what has long been unused: entries beyond the most, and what was never completed.
 
     Args:
         root: the folder of all entries.
         newest: the entry that stays.
     """
-    incomplete = [path for path in root.glob(f"{WRITING}*") if _age(path) > ABANDONED_S]
-    notes = sorted(root.glob(f"*{NOTE}"), key=_age)
+    removable = [path for path in root.glob(f"{WRITING}*") if _age(path) > UNUSED_S]
     entries = sorted((path for path in root.glob("[!.]*") if path.is_dir()), key=_age)
-    entries = [path for path in entries if path != newest]
-    kept, size = 0, 0
+    number, size = 1, 0
     for path in entries:
-        size += sum(file.stat().st_size for file in path.glob("*"))
-        kept += size <= MOST_BYTES
-    for path in [*incomplete, *entries[min(kept, MOST_ENTRIES - 1) :]]:
+        if path != newest:
+            number, size = number + 1, size + sum(file.stat().st_size for file in path.glob("*"))
+            if (number > MOST_ENTRIES or size > MOST_BYTES) and _age(path) > UNUSED_S:
+                removable.append(path)
+    for path in removable:
         shutil.rmtree(path, ignore_errors=True)
-    for path in notes[2 * MOST_ENTRIES :]:
+    for path in sorted(root.glob(f"*{NOTE}"), key=_age)[2 * MOST_ENTRIES :]:
         path.unlink(missing_ok=True)
 
 
