@@ -442,7 +442,7 @@ class Learner(Settings):
         self.model.forget_head(task.name)
         self.task_parameters.forget(task.name)
         if task.name in self._task_of.values():
-            draw_into(self.model.encoder, self.seed, task.name, of_task=task.name)
+            draw_into(self._fresh[task.name], self.seed, task.name)
 
     def shared_state(self) -> Tensors:
         """Return what learning changed and no single task owns, by its name in the model."""
