@@ -74,7 +74,7 @@ def test_the_yaml_files_lie_in_the_package_and_nothing_lies_beside_it(installed:
     modules = {str(p.relative_to(ROOT)) for n in SOURCES[:2] for p in ROOT.glob(f"{n}/**/*.py")}
     assert {str(p.relative_to(installed)) for p in installed.rglob("*.py")} == modules
     top = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
-    assert top == {"stream", "analysis", "bin"}  # no tests, no benchmarks, no data beside them
+    assert top == {"stream", "analysis", "hydra_plugins", "bin"}  # no tests, no benchmarks, no data beside them
 
 
 def test_runs_are_learned_compared_and_served(call: Callable[..., str], tmp_path: Path) -> None:
