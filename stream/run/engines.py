@@ -12,7 +12,8 @@ from stream.workers.engine import Engine
 from stream.workers.processes import Place as Slot
 from stream.workers.processes import Processes
 
-PRELOADED = ("stream.run.worker", "transformers.models.bert.modeling_bert", "sklearn.metrics")
+PRELOADED = ("stream.run.worker", "transformers.models.auto.modeling_auto")
+PRELOADED += ("transformers.models.bert.modeling_bert", "sklearn.metrics")
 """What processes that learn import, and so is imported once for all of them."""
 
 

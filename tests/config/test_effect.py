@@ -17,6 +17,7 @@ from stream.config.router import RouterConfig
 from stream.config.run import RunConfig
 from stream.config.task import FilesSource, TaskSpec
 from stream.config.typed import parse
+from stream.config.workers import WorkersConfig
 from stream.errors import UserError
 from stream.learners import LEARNERS
 from stream.run.settings import compose_settings
@@ -68,6 +69,7 @@ RUNS: dict[str, Callable[[], RunConfig]] = {
     "one is relative": lambda: files(files=ABSOLUTE, original=RELATIVE),
     "hub": lambda: on(data=HubData()),
     "inferred": lambda: on(scenario="inferred"),
+    "two workers": lambda: on(workers=WorkersConfig(2)),
     "by entropy": lambda: on(scenario="inferred", router=RouterConfig(kind="entropy")),
 }
 IDLE = [
@@ -102,6 +104,7 @@ IDLE = [
     ("adapter", "router.kind=entropy"),
     ("by entropy", "router.features=pooled"),
     ("inferred", "evaluation.reuse=on"),
+    ("adapter", "workers={engine: ray, per_gpu: 2, threads: 2, address: here}"),
 ]
 USED = [
     ("adapter", "training.epochs=2"),
@@ -129,6 +132,7 @@ USED = [
     ("inferred", "router.kind=entropy"),
     ("inferred", "router.features=pooled"),
     ("inferred", "router.shrinkage=0.5"),
+    ("two workers", "workers.threads=2"),
 ]
 
 

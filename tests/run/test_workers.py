@@ -21,7 +21,6 @@ from stream.run import runner
 from stream.run.ahead import Ahead
 from stream.run.interrupt import Interrupted
 from stream.run.session import run_in
-from stream.run.settings import compose_settings
 from stream.run_folder import FILE_NAME
 from stream.training.loop import fit
 from stream.workers.processes import Processes
@@ -167,11 +166,6 @@ def test_what_workers_cannot_do_is_one_line(
     with pytest.raises(UserError, match=why) as caught:
         replace(config, **changed)
     assert "\n" not in str(caught.value)
-
-
-def test_a_setting_of_workers_needs_workers() -> None:
-    with pytest.raises(UserError, match=r"no effect with workers\.count=1"):
-        compose_settings([*TINY, "workers.threads=2"])
 
 
 def alone() -> list[str]:
