@@ -13,6 +13,7 @@ import numpy as np
 from stream.config.compose import override
 from stream.errors import require
 from stream.record.run_record import RunRecord
+from stream.report.many import is_many
 from stream.report.status import console_for
 from stream.run.lock import exclusive_writer
 from stream.run.settings import compose_settings
@@ -46,8 +47,11 @@ class Results:
     def __repr__(self) -> str:
         record, average = self.record, self.record.metrics.get("average_score")
         shown = "none yet" if average is None else f"{average:.3f}"
+        tasks = ", ".join(record.order)
+        if is_many(len(record.order)):
+            tasks = f"{len(record.order):,} tasks ({record.stream})"
         return (
-            f"<Results of {record.learner} on {', '.join(record.order)}: average score {shown}, "
+            f"<Results of {record.learner} on {tasks}: average score {shown}, "
             f"{record.status}, in {self.folder}>"
         )
 

@@ -14,10 +14,11 @@ from stream.errors import (
     one_line,
 )
 from stream.run.interrupt import Interrupted
+from stream.workers.engine import WorkerLostError
 
 EXIT_FAILED, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 SIGNALLED = 128  # a process that a signal ended has this and the signal's number as its code
-EXPECTED = (UserError, TrainingDivergedError, IsolationError, OSError)
+EXPECTED = (UserError, TrainingDivergedError, IsolationError, WorkerLostError, OSError)
 ASKED = re.compile(r"(?:tried|unable) to allocate [\d.,]+ ?\w+", re.IGNORECASE)
 NEEDS_LESS = (
     "a smaller training.batch_size, evaluation.batch_tokens or backbone.max_length needs less; "

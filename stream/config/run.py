@@ -268,7 +268,7 @@ class RunConfig(Settings):
         for name, spec in self.task.items():
             by_stream = name in of_stream and spec.cut.is_whole
             parts = parts_of(name, spec, of_stream[name] if by_stream else spec.cut)
-            both = sorted(set(parts) & set(tasks))
+            both = sorted(parts.keys() & tasks.keys())
             require(not both, f"two tasks are called {', '.join(both)}: one is a part of {name}")
             tasks |= parts
             if by_stream:

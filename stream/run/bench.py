@@ -8,6 +8,7 @@ import torch
 
 from stream.config.run import RunConfig
 from stream.data.task import Task
+from stream.distributed.world import World
 from stream.evaluation.evaluate import evaluate
 from stream.learners.base import Learner
 from stream.record.matrix import Cell
@@ -38,7 +39,7 @@ class Bench:
             training.engine,
             self.learner,
             self.device,
-            training.batch_size,
+            World.now().rows_each(training.batch_size),
             counting=self.config.count_flops,
             recomputing=training.gradient_checkpointing,
         )

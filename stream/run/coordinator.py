@@ -74,6 +74,11 @@ class Coordinator:
         self._cells: dict[tuple[int | None, str], tuple[Future[list[Cell]], int]] = {}
         self._served: dict[int, Served] = {}
         self._steps: dict[Unit, int] = {}
+        # Each of them builds its learner now, whichever of these jobs it gets.
+        self._ready = [
+            engine.submit(f"preparing worker {number + 1}", how, self._setup)
+            for number in range(engine.slots)
+        ]
         run.elsewhere = self.measure
 
     def how(self) -> str:
@@ -83,9 +88,8 @@ class Coordinator:
             UserError: it cannot be done as asked for.
         """
         settings, recorded = self._run.config.workers, self._run.record.device
-        told = self._run.how()
-        if recorded != "cpu":
-            told = self._result(self._engine.submit("looking at the learner", how, self._setup))
+        # On a CPU they compute as this process would, so nothing is waited for.
+        told = self._run.how() if recorded == "cpu" else self._result(self._ready[0])
         return f"{told}; {settings.count} workers ({settings.engine})"
 
     def begin(self, position: FitSnapshot | None) -> Learns:
@@ -193,11 +197,15 @@ class Coordinator:
 
     def _result(self, future: Future[Any]) -> Any:
         """Wait for the result of a job, and return it."""
-        self._wait(future.done)
+        self._wait(future.done, future)
         return future.result()
 
-    def _wait(self, ready: Callable[[], bool]) -> None:
+    def _wait(self, ready: Callable[[], bool], *others: Future[Any]) -> None:
         """Go on when something is ready; meanwhile keep the workers busy, and hear signals.
+
+        Args:
+            ready: whether it is.
+            others: jobs that may make it so, besides units and cells.
 
         Raises:
             Interrupted: the run was asked to stop.

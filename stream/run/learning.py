@@ -61,6 +61,7 @@ def save_within_task(run: Run, index: int, step: Step | None, stop: StopRequest)
     Raises:
         Interrupted: the run was asked to stop, and is saved.
     """
+    stop.agree(None if step is None else step.number)
     every = run.config.checkpoint.every
     due = step is None or (every is not None and step.number % every == 0)
     if due or stop.signum is not None:

@@ -1,7 +1,7 @@
 """The run: tasks, learner, record and checkpoints of one learner on one stream."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from stream.data.task import Task
@@ -9,11 +9,13 @@ from stream.data.text_encoder import TextEncoder
 from stream.errors import unknown
 from stream.evaluation.probe import Probe, sampled
 from stream.evaluation.routed import Routing, State
+from stream.fingerprint import Fingerprinter
 from stream.record.derived import Derivation
 from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord
 from stream.run.bench import Bench
 from stream.run.checkpoint_manager import CheckpointManager
+from stream.run.stored import StoredCount
 from stream.training.snapshot import FitSnapshot
 
 
@@ -26,6 +28,8 @@ class Run(Bench):
         record: what the run has shown so far.
         checkpoints: what it needs to go on, on disk.
         routing: what infers tasks; None where they are known.
+        stored: counts what the learner stores.
+        lasting: the digests of tensors that learning never changes.
         elsewhere: measures a task on the run's split with workers; None measures here.
     """
 
@@ -33,6 +37,8 @@ class Run(Bench):
     record: RunRecord
     checkpoints: CheckpointManager
     routing: Routing | None = None
+    stored: StoredCount = field(default_factory=StoredCount)
+    lasting: Fingerprinter = field(default_factory=Fingerprinter)
     elsewhere: Callable[[Task], Cell] | None = None
 
     @property
@@ -51,7 +57,7 @@ class Run(Bench):
 
     @cached_property
     def _derivation(self) -> Derivation:
-        return Derivation(sum(task.split("train").nbytes for task in self.tasks))
+        return Derivation()
 
     def task(self, name: str) -> Task:
         """Return a task of the stream.
@@ -93,22 +99,31 @@ class Run(Bench):
             return self.measure(task)
         return self.routing.evaluate(task, self.config.evaluation.split, learned, state)
 
-    def save(self, within: tuple[int, FitSnapshot | None] | None = None) -> bytes:
-        """Write a checkpoint, unless none is wanted; return the record as it holds it, as JSON.
+    def commit_row(self, index: int) -> None:
+        """Write the row of task ``index``, which was learned, scored and accounted for.
 
-        Args:
-            within: the task that is being learned, and where that stands (None between two of its
-                candidates); None between tasks.
+        Rows are committed in the order of the stream.
 
         Raises:
             OSError: the disk is full or cannot be written.
         """
-        self.update_record()
-        encoded = self.record.encode()
+        self.update_record(whole=False)
         router = None if self.routing is None else self.routing.router
-        self.checkpoints.save(self.learner, encoded, within, router)
-        return encoded
+        self.checkpoints.commit_row(self.learner, self.record, index, router)
 
-    def update_record(self) -> None:
-        """Bring up to date what the record derives from its cells."""
-        self._derivation.update(self.record)
+    def save(self, within: tuple[int, FitSnapshot | None]) -> None:
+        """Write a checkpoint within a task, unless none is wanted.
+
+        Args:
+            within: the task that is being learned, and where that stands (None between two of its
+                candidates).
+
+        Raises:
+            OSError: the disk is full or cannot be written.
+        """
+        router = None if self.routing is None else self.routing.router
+        self.checkpoints.save(self.learner, self.record, within, router)
+
+    def update_record(self, *, whole: bool = True) -> None:
+        """Bring up to date what the record derives from its rows; ``whole`` is every metric."""
+        self._derivation.update(self.record, whole=whole)

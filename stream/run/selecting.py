@@ -184,6 +184,10 @@ class Selecting(Learner):
         """Return exactly the tensors that a prediction for ``task`` reads."""
         return self.server_of(task).served_state(task)
 
+    def common_state(self, task: str) -> Tensors:
+        """Return the part of it that is of the encoder, and of no task alone."""
+        return self.server_of(task).common_state(task)
+
     def task_state(self, task: str) -> Tensors:
         """Return the part of it that is this task's alone."""
         return self.server_of(task).task_state(task)

@@ -10,6 +10,7 @@ from logging.handlers import QueueHandler
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
+from traceback import format_exception
 from typing import Any
 
 TOLD, LOG_RECORD, DONE, FAILED = "told", "log record", "done", "failed"
@@ -55,6 +56,7 @@ class ProcessWorker:
 
     def _send_error(self, error: Exception) -> None:
         """Send an error as it is, or as text if it cannot be pickled and read again."""
+        error.add_note(f"in a worker:\n{''.join(format_exception(error))}")
         try:
             pickle.loads(pickle.dumps(error))
         except Exception:  # noqa: BLE001 - errors of any library

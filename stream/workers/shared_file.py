@@ -6,9 +6,12 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
+
+import numpy as np
 
 ALIGNED = 64  # bytes; an array begins at a multiple
 
@@ -47,7 +50,9 @@ class SharedFile:
 def write_shared(value: Any, folder: Path) -> SharedFile:
     """Write a value to a new file in a folder."""
     buffers: list[pickle.PickleBuffer] = []
-    stream = pickle.dumps(value, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
+    written = BytesIO()
+    _Pickler(written, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append).dump(value)
+    stream = written.getbuffer()
     spans = []
     with NamedTemporaryFile(dir=folder, delete=False) as file:
         for buffer in buffers:
@@ -59,6 +64,16 @@ def write_shared(value: Any, folder: Path) -> SharedFile:
     shared = SharedFile(file.name, spans, (begin, len(stream)))
     weakref.finalize(shared, partial(Path(file.name).unlink, missing_ok=True))
     return shared
+
+
+class _Pickler(pickle.Pickler):
+    """Has arrays that are mapped from a file written as other arrays are."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Say how a mapped array is pickled."""
+        if isinstance(value, np.memmap):
+            return np.asarray(value).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return NotImplemented
 
 
 def _aligned(file: Any) -> int:

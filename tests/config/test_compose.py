@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 from stream.cli.command_line import CommandLine
@@ -83,8 +84,16 @@ def test_a_backbone_is_chosen_by_its_name() -> None:
 
 @pytest.mark.parametrize("learner", sorted(LEARNERS))
 def test_every_learner_composes_with_its_own_defaults(learner: str) -> None:
-    config = composed(f"learner={learner}", ONE)
-    assert with_learner(config).learner == LEARNERS[learner]()
+    """All are in Hydra's store, so it composes one; the others take its place."""
+    base = composition("adapter")
+    copied = replace(base, settings=deepcopy(base.settings))
+    copied.settings.learner = ConfigStore.instance().load(f"learner/{learner}.yaml").node
+    assert with_learner(copied.run_config()).learner == LEARNERS[learner]()
+
+
+def test_a_learner_is_chosen_by_its_name() -> None:
+    config = composed("learner=finetune", ONE)
+    assert with_learner(config).learner == LEARNERS["finetune"]()
 
 
 def test_the_classes_add_up() -> None:

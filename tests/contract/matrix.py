@@ -33,7 +33,11 @@ COMMON = ("adapter", "lora", "finetune", "replay", "prompt_tuning", "joint")
 """The learners that have a column of their own; the tests run them on every family."""
 WHOLE = ("finetune", "replay", "joint")  # these train every weight of the encoder
 GOING_ON = ("adapter", "replay")  # one with isolated weights, one with a buffer and none
-ALIKE = {"ernie": "bert", "data2vec-text": "roberta"}
+ALIKE = {
+    "ernie": "bert",
+    **dict.fromkeys(("data2vec-text", "camembert", "xlm-roberta"), "roberta"),
+    "mt5": "t5_gated",  # they differ in the decoder alone
+}
 """Shapes of one file of stream/models/families and, in transformers, the code of another one.
 
 They differ in the names of their classes alone, so the tests run the battery on the other one.

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -120,14 +120,20 @@ TRAIN_ROWS = [
 ]
 
 
-@pytest.fixture
-def hub() -> Iterator[Hub]:
+@contextmanager
+def serving() -> Iterator[Hub]:
     hub = Hub()
     server = serve(hub)
     yield hub
     hub.end.set()
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with serving() as hub:
+        yield hub
 
 
 class Loader:
@@ -178,17 +184,71 @@ def load(hub: Hub, tmp_path: Path) -> Loader:
     return Loader(hub.url, tmp_path)
 
 
+HIDDEN = {**COLA, "splits": {"train": "train", "hidden": "test"}}
+OTHER = {**COLA, "id": "other/glue"}
+CROWD = {"id": "task/crowd", "config": "airline", "splits": {"train": "train"}}
+BRANCH = {**CROWD, "revision": PARQUET_BRANCH}
+NEWS = {"id": "SetFit/news", "splits": {"train": "train", "test": "test"}}
+NEWS_ROWS = [{"text": "N/A", "label": 3, "label_text": "null"}, {"text": "b", "label": 0}]
+LACKING = [
+    ({"id": "nyu-mll/nothing"}, "no such data set"),
+    ({"id": "closed/gated"}, "gated: accept its terms"),
+    ({"revision": "v7"}, "no such revision"),
+    ({"config": "colour"}, "colour"),
+    ({"splits": {"test": "dev"}}, "its splits: train, validation, test"),
+    ({"id": "broken/hub"}, "data=generated"),
+]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
+    """What one process finds that loads everything that the same settings can load, in turn."""
+    asked = {"hidden": HIDDEN, "other": OTHER, "script": CROWD, "branch": BRANCH, "news": NEWS}
+    asked |= {said: {**COLA, **changed} for changed, said in LACKING}
+    swapped = parquet(["Him left.", "He left.", ""], [1, 0, 0], LABELS[::-1])
+    branch = {
+        "airline/train/0000.parquet": parquet(["late"], [0], ["neutral", "positive"]),
+        "airline/train/0001.parquet": parquet(["nice"], [1], ["neutral", "positive"]),
+        "airline/train-not/0000.parquet": parquet(["no"], [1]),
+        "emotion/train/0000.parquet": parquet(["no"], [1]),
+    }
+    news = "".join(json.dumps({"label_text": None, **row}) + "\n" for row in NEWS_ROWS).encode()
+    with serving() as hub:
+        for name in ("nyu-mll/glue", "closed/gated", "broken/hub"):
+            hub.commit(name, "main", glue(TRAIN))
+        hub.repositories["closed/gated"].refusal = (401, "GatedRepo")
+        hub.repositories["broken/hub"].refusal = (500, "Broken")
+        hub.commit("other/glue", "main", glue(swapped))
+        hub.commit("task/crowd", "main", {"README.md": b"# x", "crowd.py": b"raise SystemExit"})
+        commit = hub.commit("task/crowd", PARQUET_BRANCH, branch)
+        hub.commit("SetFit/news", "main", {"train.jsonl": news, "test.jsonl": news})
+        loader = Loader(hub.url, tmp_path_factory.mktemp("hub") / "loads")
+        found = loader.each(list(asked.values()))
+    return {**dict(zip(asked, found, strict=True)), "commit": {"branch": commit}}
+
+
+@pytest.fixture(scope="module")
+def recorded(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Loader, str, dict]]:
+    """A loader whose cache has what was loaded once, the commit, and what came of it."""
+    with serving() as hub:
+        commit = hub.commit("nyu-mll/glue", "main", glue(TRAIN))
+        load = Loader(hub.url, tmp_path_factory.mktemp("recorded") / "loads")
+        decoy = load.folder / "nyu-mll" / "glue"  # `datasets` alone would read this folder
+        decoy.mkdir(parents=True)
+        (decoy / "train.csv").write_text("sentence,label\nwrong,0\n")
+        yield load, commit, load(COLA)
+
+
 def records(cache: Path) -> list[dict]:
     return [json.loads(path.read_text()) for path in sorted((cache / "records").glob("*"))]
 
 
-def test_first_load_records_and_later_ones_need_no_network(load: Loader, hub: Hub) -> None:
-    commit = hub.commit("nyu-mll/glue", "main", glue(TRAIN))
-    decoy = load.folder / "nyu-mll" / "glue"  # `datasets` alone would read this folder
-    decoy.mkdir(parents=True)
-    (decoy / "train.csv").write_text("sentence,label\nwrong,0\n")
-
-    first = load(COLA)
+def test_first_load_records_and_later_ones_need_no_network(
+    recorded: tuple[Loader, str, dict],
+) -> None:
+    load, commit, first = recorded
     assert first["error"] is None
     assert first["rows"]["train"] == TRAIN_ROWS
     assert first["rows"]["test"] == [{"sentence": "Sam left.", "label": "acceptable"}]
@@ -235,29 +295,16 @@ def test_a_moved_commit_is_reported_and_the_recorded_one_kept(load: Loader, hub:
     assert "data=generated" in lost["error"]
 
 
-def test_labels_go_by_name_and_hidden_ones_are_null(load: Loader, hub: Hub) -> None:
-    hub.commit("nyu-mll/glue", "main", glue(TRAIN))
-    swapped = parquet(["Him left.", "He left.", ""], [1, 0, 0], LABELS[::-1])
-    hub.commit("other/glue", "main", glue(swapped))
-    hidden = {**COLA, "splits": {"train": "train", "hidden": "test"}}
-    one, other = load.each([hidden, {**COLA, "id": "other/glue"}])
+def test_labels_go_by_name_and_hidden_ones_are_null(answers: dict[str, dict]) -> None:
+    one, other = answers["hidden"], answers["other"]
     assert [row["label"] for row in one["rows"]["hidden"]] == [None, None]  # -1 on the hub
     assert one["rows"]["train"] == other["rows"]["train"]
     prints = [loaded["provenance"]["train"]["fingerprint"] for loaded in (one, other)]
     assert prints[0] == prints[1]
 
 
-def test_a_script_is_refused_and_its_parquet_branch_read(load: Loader, hub: Hub) -> None:
-    hub.commit("task/crowd", "main", {"README.md": b"# x", "crowd.py": b"raise SystemExit"})
-    branch = {
-        "airline/train/0000.parquet": parquet(["late"], [0], ["neutral", "positive"]),
-        "airline/train/0001.parquet": parquet(["nice"], [1], ["neutral", "positive"]),
-        "airline/train-not/0000.parquet": parquet(["no"], [1]),
-        "emotion/train/0000.parquet": parquet(["no"], [1]),
-    }
-    commit = hub.commit("task/crowd", PARQUET_BRANCH, branch)
-    source = {"id": "task/crowd", "config": "airline", "splits": {"train": "train"}}
-    refused, loaded = load.each([source, {**source, "revision": PARQUET_BRANCH}])
+def test_a_script_is_refused_and_its_parquet_branch_read(answers: dict[str, dict]) -> None:
+    refused, loaded = answers["script"], answers["branch"]
     assert PARQUET_BRANCH in refused["error"]
     assert "script" in refused["error"]
     assert loaded["error"] is None
@@ -265,16 +312,13 @@ def test_a_script_is_refused_and_its_parquet_branch_read(load: Loader, hub: Hub)
         {"sentence": "late", "label": "neutral"},
         {"sentence": "nice", "label": "positive"},
     ]
-    assert loaded["provenance"]["train"]["commit"] == commit
+    assert loaded["provenance"]["train"]["commit"] == answers["commit"]["branch"]
     assert loaded["provenance"]["train"]["revision"] == PARQUET_BRANCH
 
 
-def test_json_lines_are_read(load: Loader, hub: Hub) -> None:
-    rows = [{"text": "N/A", "label": 3, "label_text": "null"}, {"text": "b", "label": 0}]
-    content = "".join(json.dumps({"label_text": None, **row}) + "\n" for row in rows).encode()
-    hub.commit("SetFit/news", "main", {"train.jsonl": content, "test.jsonl": content})
-    loaded = load({"id": "SetFit/news", "splits": {"train": "train", "test": "test"}})
-    assert loaded["rows"]["train"][0] == rows[0]
+def test_json_lines_are_read(answers: dict[str, dict]) -> None:
+    loaded = answers["news"]
+    assert loaded["rows"]["train"][0] == NEWS_ROWS[0]
     assert loaded["rows"]["test"][1]["label_text"] is None
 
 
@@ -322,36 +366,21 @@ def test_progress_extends_patience() -> None:
         within(5, lambda: {}["nothing"])
 
 
-def test_a_silent_hub_does_not_stop_what_is_recorded(hub: Hub, load: Loader) -> None:
-    hub.commit("nyu-mll/glue", "main", glue(TRAIN))
-    first = load(COLA)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        load.url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+def test_a_silent_hub_does_not_stop_what_is_recorded(recorded: tuple[Loader, str, dict]) -> None:
+    load, _, first = recorded
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(load, "url", f"http://127.0.0.1:{silent.getsockname()[1]}")
         second = load(COLA)
     assert second["rows"] == first["rows"]
     assert second["seconds"] < 15
 
 
-LACKING = [
-    ({"id": "nyu-mll/nothing"}, "no such data set"),
-    ({"id": "closed/gated"}, "gated: accept its terms"),
-    ({"revision": "v7"}, "no such revision"),
-    ({"config": "colour"}, "colour"),
-    ({"splits": {"test": "dev"}}, "its splits: train, validation, test"),
-    ({"id": "broken/hub"}, "data=generated"),
-]
-
-
-def test_what_the_hub_lacks_is_one_line(hub: Hub, load: Loader) -> None:
-    for name in ("nyu-mll/glue", "closed/gated", "broken/hub"):
-        hub.commit(name, "main", glue(TRAIN))
-    hub.repositories["closed/gated"].refusal = (401, "GatedRepo")
-    hub.repositories["broken/hub"].refusal = (500, "Broken")
-    answers = load.each([{**COLA, **changed} for changed, _ in LACKING])
-    for (_, said), answer in zip(LACKING, answers, strict=True):
-        assert said in answer["error"]
-        assert "\n" not in answer["error"]
-        assert "'cola'" in answer["error"]
+@pytest.mark.parametrize("said", [said for _, said in LACKING])
+def test_what_the_hub_lacks_is_one_line(said: str, answers: dict[str, dict]) -> None:
+    error = answers[said]["error"]
+    assert said in error
+    assert "\n" not in error
+    assert "'cola'" in error
 
 
 def test_no_id_says_so_and_how_to_go_on(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def hire(monkeypatch: pytest.MonkeyPatch, slots: int, before: Callable[[str], No
     engine = InProcess(slots, before)
     chosen = lambda config: engine if config.workers.used else None  # noqa: E731
     monkeypatch.setattr(runner, "engine_of", chosen)
+    monkeypatch.setattr("stream.run.coordinator.WAIT_S", 0.001)
     return engine
 
 
@@ -168,12 +169,11 @@ def test_what_workers_cannot_do_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def alone() -> list[str]:
-    tags = {name: LEARNERS[name].tags for name in LEARNERS}
-    return [n for n, t in tags.items() if t.parameter_isolation and not t.reads_past_tasks]
+# What a task keeps: copies, whole encoders, sparse differences, inputs, no encoder at all.
+KEEPING = ("adapter", "independent", "diff_pruning", "prompt_tuning", "tfidf")
 
 
-@pytest.mark.parametrize("name", alone())
+@pytest.mark.parametrize("name", KEEPING)
 def test_what_is_forgotten_leaves_no_trace(name: str, stream, three_tasks) -> None:
     run = stream(LEARNERS[name](), three_tasks[:1])
     untrained = run.digest(three_tasks[0])
@@ -190,6 +190,7 @@ def test_what_is_forgotten_leaves_no_trace(name: str, stream, three_tasks) -> No
     assert run.digest(three_tasks[0]) == first
 
 
+@pytest.mark.slow
 def test_processes_end_as_one_also_where_a_worker_is_killed(
     plain: Callable[[str], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -254,7 +254,7 @@ def test_what_was_learned_with_room_goes_on_without(rooms: tuple[int | None, int
     heads[0](torch.randn(4, 6)).logsumexp(1).sum().backward()
     optimizers[0].step()
     named = [{f"heads.a.{n}": p for n, p in head.named_parameters()} for head in heads]
-    load_tensors(capture(named[0], optimizers[0], CPU, {}), named[1], optimizers[1])
+    load_tensors(capture(named[0], optimizers[0], {}, []), named[1], optimizers[1])
     for name, rows in heads[0].state().items():
         assert torch.equal(heads[1].state()[name], rows)
         moment = [

@@ -19,7 +19,7 @@ from stream.run.run import Run
 from stream.run.settings import as_values, with_learner
 from stream.run.setup import build_run
 
-NAMES = ("seed", "protocol", "experiment", "sweep", "tracking", "resume", "display")
+NAMES = ("seed", "protocol", "experiment", "sweep", "tracking", "resume", "display", "workers")
 """Settings that change nothing of what is foretold."""
 AMOUNTS = ("order", "order_seed", "stream", "router", "probe", "checkpoint", "select")
 """Settings that change what is done, not what a step costs."""
