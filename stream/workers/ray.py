@@ -24,7 +24,13 @@ from typing import Any, Self
 from stream.config.workers import WorkersConfig
 from stream.errors import one_line
 from stream.workers.engine import ATTEMPTS, WorkerLostError
-from stream.workers.ray_connection import connect, gpu_share, ray_module, require_room
+from stream.workers.ray_connection import (
+    connect,
+    gpu_share,
+    on_this_machine,
+    ray_module,
+    require_room,
+)
 from stream.workers.ray_worker import Mailbox, RayShared, RayWorker
 
 logger = logging.getLogger(__name__)
@@ -106,7 +112,9 @@ class RayEngine:
             self._open = True
             # By name: a worker that Ray starts again gets the same arguments, which hold no object.
             name = f"mailbox-{secrets.token_hex(8)}"
-            self._mailbox = self._ray.remote(num_cpus=0)(Mailbox).options(name=name).remote()
+            self._mailbox = (
+                self._ray.remote(**on_this_machine(self._ray))(Mailbox).options(name=name).remote()
+            )
             actor = self._ray.remote(max_restarts=-1, **resources)(RayWorker)
             given = (name, self._threads, os.getcwd(), self._preload)
             for _ in range(self.slots):

@@ -107,3 +107,10 @@ def require_room(ray: Any, needed: Mapping[str, float]) -> int:
     told = " and ".join(f"{amount:g} {name}" for name, amount in needed.items())
     require(room > 0, f"no machine of the Ray cluster has {told}, which one process takes")
     return room
+
+
+def on_this_machine(ray: Any) -> dict[str, Any]:
+    """Return how something small is placed beside this process, so that it lives as long."""
+    kind: Any = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    here = ray.get_runtime_context().get_node_id()
+    return {"num_cpus": 0, "scheduling_strategy": kind(node_id=here, soft=False)}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-SOURCES = ("stream", "analysis", "conf", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("stream", "analysis", "hydra_plugins", "conf", "pyproject.toml", "README.md", "LICENSE")
 ELSEWHERE = ["hydra/launcher=joblib"] if find_spec("hydra_plugins.hydra_joblib_launcher") else []
 pytestmark = [
     pytest.mark.slow,
@@ -71,10 +71,11 @@ def test_the_yaml_files_lie_in_the_package_and_nothing_lies_beside_it(installed:
     assert {path.name for path in (ROOT / "analysis/report/page").iterdir()} == {
         path.name for path in (installed / "analysis/report/page").iterdir()
     }
-    modules = {str(p.relative_to(ROOT)) for n in SOURCES[:2] for p in ROOT.glob(f"{n}/**/*.py")}
+    modules = {str(p.relative_to(ROOT)) for n in SOURCES[:3] for p in ROOT.glob(f"{n}/**/*.py")}
     assert {str(p.relative_to(installed)) for p in installed.rglob("*.py")} == modules
+    # No tests, no benchmarks, no data beside them.
     top = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
-    assert top == {"stream", "analysis", "bin"}  # no tests, no benchmarks, no data beside them
+    assert top == {"stream", "analysis", "hydra_plugins", "bin"}
 
 
 def test_runs_are_learned_compared_and_served(call: Callable[..., str], tmp_path: Path) -> None:

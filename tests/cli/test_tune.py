@@ -2,13 +2,19 @@
 
 import os
 import signal
+import time
+from concurrent.futures import Future
 from dataclasses import fields, replace
 from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from stream.cli.main import main
+from stream.cli.outcomes import outcomes
+from stream.cli.trial_runs import TrialSweep, run_trial
 from stream.cli.tune_line import read_line
 from stream.config.compose import searched_too
 from stream.errors import UserError
@@ -18,6 +24,7 @@ from stream.run_folder import FILE_NAME
 from stream.tuning.options import TuneOptions
 from stream.tuning.record import TuneRecord, read_trials
 from stream.tuning.space import Interval
+from stream.workers.engine import WorkerLostError
 
 ONE = ("backbone=tiny", "device=cpu", "data.train=16", "data.validation=8", "data.test=8")
 ONE += ("training.epochs=1", "training.min_steps=2", "training.batch_size=8")
@@ -112,6 +119,84 @@ def test_the_same_command_runs_nothing_again(
     assert shown.count("best of bitfit") == 1
 
 
+class Copies:
+    """An engine whose workers are copies of this process, one for each job."""
+
+    def __init__(self, stop: Path):
+        self._stop = stop
+
+    def __enter__(self) -> "Copies":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def stop(self) -> None:
+        self._stop.touch()
+
+    def submit(self, job: str, function: Any, *arguments: Any) -> Future[None]:
+        worker = SimpleNamespace(kept={}, stopping=self._stop.exists)
+        copy = os.fork()
+        if copy == 0:
+            code = 1
+            try:
+                function(worker, *arguments)
+                code = 0
+            finally:
+                os._exit(code)
+        future: Future[None] = Future()
+        Thread(target=lambda: self._wait(job, copy, future)).start()
+        return future
+
+    def _wait(self, job: str, copy: int, future: Future[None]) -> None:
+        if os.waitpid(copy, 0)[1] == 0:
+            future.set_result(None)
+        else:
+            future.set_exception(WorkerLostError(job))
+
+
+def on_copies(patch: pytest.MonkeyPatch, stop: Path) -> Copies:
+    engine = Copies(stop)
+    patch.setattr("stream.run.engines.engine_for", lambda workers, device: engine)
+    patch.setattr("stream.report.plots.write_figures", lambda record, folder: [])
+    return engine
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_workers_do_the_runs_of_a_search_and_nothing_changes(
+    folder: Path, record: TuneRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_copies(monkeypatch, tmp_path / "stop")
+    monkeypatch.chdir(tmp_path)
+    arguments = [text for text in TWO if not text.startswith(("bitfit.", "learner="))]
+    assert main([*arguments, "learner=adapter", "workers=2"]) == 0
+    found, serial = read_trials(tmp_path / "found").learners["adapter"], record.learners["adapter"]
+    assert [(t.settings, t.status, t.score) for t in found.trials] == [
+        (t.settings, t.status, t.score) for t in serial.trials
+    ]
+    assert [run.folder for trial in found.trials for run in trial.runs] == [
+        run.folder for trial in serial.trials for run in trial.runs
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_run_on_a_worker_saves_when_the_workers_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = on_copies(monkeypatch, tmp_path / "stop")
+    monkeypatch.chdir(tmp_path)
+    given = [*ONE[:-1], "task=[stsb]", "tracking=none", "training.epochs=2000"]
+    sweep = TrialSweep((*given, "hydra.sweep.dir=s"), "start")
+    long = [*given, "learner=adapter", "checkpoint.every=20"]
+    run = engine.submit("long", run_trial, sweep, long, 0)
+    while not list(tmp_path.glob("s/*/checkpoint/manifest*")) and not run.done():
+        time.sleep(0.02)
+    engine.stop()
+    run.result(60)
+    (ended,) = outcomes(tmp_path / "s", "start")
+    assert (ended.outcome, ended.reason) == ("stopped", "by SIGUSR1")
+
+
 def test_a_preset_is_a_learner_with_what_was_chosen(folder: Path, record: TuneRecord) -> None:
     for name, found in record.learners.items():
         best = found.trials[found.best or 0].settings
@@ -136,6 +221,8 @@ LINES = [
     ("learner=adapter,adapter", "learner=adapter,adapter names a learner twice"),
     ("tune.objective=acc", "unknown tune.objective 'acc'"),
     ("tune.tasks=3", "tune.tasks=3 are more than the 1 tasks of the stream"),
+    ("workers.cout=2", "unknown setting of workers 'cout'. Did you mean 'count'?"),
+    ("workers.threads=2", "workers.threads=2 has no effect without workers=2 or more"),
     ("--cfg=job", "task-stream tune takes --config-dir and --quiet alone"),
 ]
 
@@ -159,6 +246,15 @@ def test_what_is_searched_as_it_was_typed() -> None:
     more = replace(line, options=TuneOptions(trials=40))
     assert more.folder == line.folder, "more trials go on in the same folder"
     assert replace(line, seeds=[4]).folder != line.folder
+
+
+def test_workers_are_no_part_of_what_is_searched() -> None:
+    given = [*ONE, "task=[stsb]", "learner=finetune"]  # whose tasks no workers could learn
+    line, alone = read_line([*given, "workers=4", "workers.engine=ray"]), read_line(given)
+    assert (line.workers.count, line.workers.engine) == (4, "ray")
+    assert (line.folder, line.fixed) == (alone.folder, alone.fixed)
+    with pytest.raises(UserError, match="workers=4 and hydra/launcher=joblib both run several"):
+        read_line([*given, "workers=4", "hydra/launcher=joblib"])
 
 
 def test_help_names_every_option(capsys: Any) -> None:

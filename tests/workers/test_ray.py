@@ -41,6 +41,8 @@ def machines() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def engine(machines: Any) -> Iterator[RayEngine]:
     with RayEngine(2, address=machines.address) as engine:
+        there = engine._mailbox.__ray_call__.remote(lambda mailbox: machine())
+        assert there.future().result(WAIT_S) == machine(), "or it is lost with another machine"
         yield engine
 
 
