@@ -78,6 +78,7 @@ def wrap(name, path):
         setattr(holder, last, timed(name, getattr(holder, last)))
 
 import stream.cli.run as run
+assert run.__file__.startswith(os.environ["PYTHONPATH"] + os.sep), run.__file__
 spent["importing the command line"] = time.process_time() - began
 run._import_session = lambda: __import__("stream.run.session")
 before = run._run
@@ -120,6 +121,7 @@ def run_once(checkout: Path, settings: Mapping[str, str], folder: Path) -> dict[
     start = time.monotonic()
     ended = subprocess.run(
         command,
+        cwd=folder,  # Python would import the program from here, if it were in a checkout
         env=os.environ | {"PYTHONPATH": str(checkout)},
         capture_output=True,
         text=True,
