@@ -40,6 +40,7 @@ from stream.config.composition import hydra_composes_alike, to_objects
 from stream.config.display import QUIET
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
+from stream.distributed.launched import launched
 from stream.errors import UserError, is_out_of_memory, one_line
 from stream.formatting import count, data_label, from_here
 from stream.record.run_record import RunRecord
@@ -71,6 +72,10 @@ def main(arguments: Sequence[str]) -> None:
     outlive_readers()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands on what it cannot do
     register_groups()
+    if not (place := launched()).alone:
+        from stream.cli.ranks import run_rank  # with torch
+
+        raise SystemExit(run_rank(arguments, place, _how_a_run_goes_on))
     with error_boundary() as status:
         require_locks()
         line = with_run_folder(CommandLine(arguments))

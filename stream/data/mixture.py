@@ -63,10 +63,11 @@ class Rehearsal(Batch):
         return sum(map(len, self.blocks))
 
     @property
-    def size(self) -> int | torch.Tensor:
+    def size(self) -> float | torch.Tensor:
         """The number of real examples: what a mean over the batch divides by."""
         new, *others = self.blocks
-        return new.size + sum(map(len, others))
+        # Buffered examples are all real, but in a slice.
+        return new.size + sum(len(o) if o.share is None else o.size for o in others)
 
     @property
     def blocks(self) -> tuple[TokenBatch, ...]:
@@ -84,6 +85,10 @@ class Rehearsal(Batch):
     def to(self, device: torch.device) -> "Rehearsal":
         """Return the batch on ``device``."""
         return self.with_blocks(block.to(device) for block in self.blocks)
+
+    def sliced(self, rank: int, ranks: int) -> "Rehearsal":
+        """Return what one of several ranks learns of each block."""
+        return self.with_blocks(block.sliced(rank, ranks) for block in self.blocks)
 
 
 def heads_of(tasks: Sequence[Task]) -> dict[str, int]:

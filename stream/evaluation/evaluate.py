@@ -15,6 +15,7 @@ import torch
 from stream.data.batches import Batch, evaluation_batches
 from stream.data.spans.answers import Answers
 from stream.data.task import Task
+from stream.distributed.world import World
 from stream.errors import TrainingDivergedError
 from stream.evaluation.task_metrics import Score, more_scores, score
 from stream.learners.base import Learner
@@ -50,7 +51,9 @@ def outputs_of(
     """Return what ``compute`` gives for each task's split, float32 [N, ...]; as `logits_of`.
 
     ``compute`` maps a batch to a tensor a part, with a row an example; the tasks are being served.
+    Of several ranks, each computes every so many-th batch, and all get everything.
     """
+    world = World.now()
     chosen = [(task, task.split(split)) for task in tasks]
     rows: list[list[np.ndarray]] = [[] for _ in tasks]
     parts: list[list[torch.Tensor]] = [[] for _ in tasks]
@@ -63,16 +66,29 @@ def outputs_of(
             stack.enter_context(torch.no_grad())
             stack.enter_context(learner.model.computing())
             tokens = BATCH_TOKENS[device.type] if batch_tokens is None else batch_tokens
-            for owned, batch in evaluation_batches(chosen, learner.pad_id, tokens):
+            turns = slice(world.rank, None, world.size)
+            for owned, batch in evaluation_batches(chosen, learner.pad_id, tokens, turns):
                 predicted = compute(batch.to(device))
                 for (owner, indices), logits in zip(owned, predicted, strict=True):
                     rows[owner].append(indices)
                     parts[owner].append(logits.float())
-            computed = [joined(of_task).cpu().numpy() for of_task in parts]
+            computed = [joined(of_task).cpu().numpy() if of_task else None for of_task in parts]
     finally:
         learner.model.train(was_training)
+    if not world.alone:
+        rows, computed = _gathered(rows, computed, world)
     order = [np.argsort(np.concatenate(of_task)) for of_task in rows]
     return [values[places] for values, places in zip(computed, order, strict=True)]
+
+
+def _gathered(
+    rows: list[list[np.ndarray]], computed: list[np.ndarray | None], world: World
+) -> tuple[list[list[np.ndarray]], list[np.ndarray]]:
+    """Return the rows of each task and what was computed of them, of all ranks together."""
+    found = world.of_all((rows, computed))
+    every = [[piece for mine, _ in found for piece in mine[task]] for task in range(len(rows))]
+    there = [[c for _, mine in found if (c := mine[task]) is not None] for task in range(len(rows))]
+    return every, [joined([torch.from_numpy(c) for c in of_task]).numpy() for of_task in there]
 
 
 def digest(logits: np.ndarray) -> str:

@@ -66,13 +66,14 @@ class Derpp(Replaying):
             return loss
         count = len(self._dark)
         logits = self.model(batch.only(slice(1, None)))
-        loss = loss + self.alpha * self._moved(logits[:count])
+        loss = loss + self.alpha * self._moved(batch.only(slice(1, 1 + count)), logits[:count])
         return loss + self.beta * batch_loss(batch.only(slice(1 + count, None)), logits[count:])
 
-    def _moved(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+    def _moved(self, batch: Batch, logits: Sequence[torch.Tensor]) -> torch.Tensor:
         """Return the mean over rows of the squared change of logits, by class."""
         changes = []
-        for now, (task, _, rows) in zip(logits, self._dark, strict=True):
+        for now, part, (task, _, drawn) in zip(logits, batch.parts, self._dark, strict=True):
+            rows = part.of(drawn)
             width = min(
                 now.shape[1], self.shared_tensors[task.name].shape[1]
             )  # of span tasks, padded
@@ -80,7 +81,7 @@ class Derpp(Replaying):
             real = before > Head.NEVER / 2
             square = torch.where(real, now[:, :width] - before, 0.0) ** 2
             changes.append(square.sum(1) / real.sum(1))
-        return torch.cat(changes).mean()
+        return batch.mean(torch.cat(changes))
 
     def end_task(self, task: Task) -> None:
         """Store the logits of the task's stored examples; drop those of rows that left."""

@@ -46,7 +46,7 @@ class ErAce(Replaying):
         new = batch.only(slice(0, 1)) if len(batch.parts) > 1 else batch
         (logits,) = self.model(new)
         if not (new.parts[0].task.is_regression or new.parts[0].task.is_span):
-            logits = among_present(logits, new.labels[0])
+            logits = among_present(logits, new.all_labels[0])
         loss = batch_loss(new, [logits])
         if len(batch.parts) > 1:
             stored = batch.only(slice(1, None))

@@ -22,6 +22,7 @@ import torch
 from stream.config.setting import NOT_NEGATIVE, at_least, setting
 from stream.data.batches import Batch
 from stream.data.task import Task
+from stream.distributed.world import World
 from stream.errors import require
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
@@ -86,15 +87,15 @@ class L2p(Learner):
         loss = super().loss(batch)
         if self.diversify:
             taken = self._match.taken
-            real = torch.arange(len(batch), device=taken.device) < batch.size
             chosen = torch.nn.functional.one_hot(taken, self.pool).sum(1)  # [B, M]
-            self._step.copy_((chosen * real[:, None]).sum(0))
+            real = batch.real
+            self._step.copy_((chosen if real is None else chosen * real[:, None]).sum(0))
         return loss + self.pull * batch.mean(self._match.read_distance())
 
     def after_step(self, batch: Batch) -> None:
         """Count the choices of the step."""
         if self.diversify:
-            self.fit_tensors[SELECTED] += self._step
+            self.fit_tensors[SELECTED] += World.now().total(self._step)
 
     def end_task(self, task: Task) -> None:
         """Count the choices of the task."""

@@ -46,7 +46,10 @@ class Migu(Sequential):
     masked: float = setting(0.7, Range(0, 1, below=True))
 
     tags: ClassVar[Tags] = replace(
-        Sequential.tags, paper="Du et al. 2024, arXiv 2406.17245", stores="head"
+        Sequential.tags,
+        paper="Du et al. 2024, arXiv 2406.17245",
+        stores="head",
+        splits_batches=False,
     )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:

@@ -28,6 +28,8 @@ class Tags:
         cuda_graph_safe: whether a training step may be captured as a CUDA graph. None: `loss` is
             captured and checked (`stream.training.engine`), `after_backward` is not. True says
             that both read the same tensors of the same shapes throughout a task.
+        splits_batches: whether several ranks may each learn a slice of a batch: what `loss` and
+            hooks read of the batch is summed over its examples, or taken as a mean by `Batch.mean`.
     """
 
     paper: str = ""
@@ -45,6 +47,7 @@ class Tags:
     keeps_pretrained: bool = True
     class_incremental: bool | None = None
     cuda_graph_safe: bool | None = None
+    splits_batches: bool = True
 
     @property
     def shares_head(self) -> bool:

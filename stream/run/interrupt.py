@@ -6,7 +6,7 @@ SIGUSR1 or SIGUSR2 some time before it ends a job.
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import active_children
 from threading import current_thread, main_thread
@@ -20,6 +20,7 @@ WARNINGS = tuple(
     for name in ("SIGHUP", "SIGUSR1", "SIGUSR2")
     if name in signal.Signals.__members__
 )
+AGREED_STEPS = 10  # asking the others takes a tenth of a millisecond
 
 
 class Interrupted(KeyboardInterrupt):
@@ -38,8 +39,10 @@ class Interrupted(KeyboardInterrupt):
 class StopRequest:
     """Whether a signal asked the run to stop.
 
+    Ranks of one run hear of it at different steps, and stop together: `agree`.
+
     Attributes:
-        signum: the first signal; None before it.
+        signum: the first signal, of several ranks one that all know of; None before it.
         saved: whether the run folder holds something to go on from.
     """
 
@@ -47,6 +50,25 @@ class StopRequest:
         self.signum: int | None = None
         self.saved = False
         self._demanded = False
+        self._heard: int | None = None  # by this process
+        self._most: Callable[[int], int] | None = None
+
+    def among(self, most: Callable[[int], int]) -> None:
+        """Stop from now on where all ranks do.
+
+        Args:
+            most: returns the largest number that a rank gives it.
+        """
+        self._most = most
+
+    def agree(self, step: int | None = None) -> None:
+        """Find out whether any rank was asked to stop; all ranks call it at the same places.
+
+        Args:
+            step: a training step, of which they look at every tenth alone.
+        """
+        if self._most is not None and (step is None or step % AGREED_STEPS == 0):
+            self.signum = self._most(self._heard or 0) or None
 
     def note(self, signum: int, frame: FrameType | None) -> None:
         """Handle a signal.
@@ -61,7 +83,9 @@ class StopRequest:
         if self._demanded and signum in DEMANDS:
             raise Interrupted(signum, saved=self.saved)
         self._demanded |= signum in DEMANDS
-        self.signum = signum if self.signum is None else self.signum
+        self._heard = signum if self._heard is None else self._heard
+        if self._most is None:
+            self.signum = self._heard
 
     def check(self) -> None:
         """Stop here if that was asked for.
@@ -71,6 +95,15 @@ class StopRequest:
         """
         if self.signum is not None:
             raise Interrupted(self.signum, saved=self.saved)
+
+    def check_together(self) -> None:
+        """Stop here if any rank was asked to.
+
+        Raises:
+            Interrupted: the signal.
+        """
+        self.agree()
+        self.check()
 
 
 class StopAll(StopRequest):

@@ -12,6 +12,7 @@ from stream.config.run import RunConfig
 from stream.data.build import data_hash
 from stream.data.prepare.leakage import Leak
 from stream.data.task import Task
+from stream.distributed.world import World
 from stream.record.run_record import (
     CORE_METRICS,
     DataRecord,
@@ -74,7 +75,16 @@ def new_record(
         data=data,
         versions=versions(),
         config=as_values(config),
+        train_bytes=_train_bytes(tasks),
     )
+
+
+def _train_bytes(tasks: Sequence[Task]) -> int | None:
+    """Return the bytes of all training rows; None where tasks are served without their rows."""
+    splits = [task.splits.get("train") for task in tasks]
+    if any(split is None for split in splits):
+        return None
+    return sum(split.nbytes for split in splits if split is not None)
 
 
 def data_record(source: str, tasks: Sequence[Task], leaks: Sequence[Leak]) -> DataRecord:
@@ -100,7 +110,9 @@ def versions() -> dict[str, str]:
     """Return the versions that scores may depend on."""
     threads = str(torch.get_num_threads())  # sums are split among them, so bits depend on it
     python, machine = platform.python_version(), platform.machine()
-    return {"python": python, **_installed(), "machine": machine, "threads": threads}
+    found = {"python": python, **_installed(), "machine": machine, "threads": threads}
+    world = World.now()  # gradients of slices are added in another order
+    return found if world.alone else {**found, "ranks": str(world.size)}
 
 
 @cache

@@ -17,6 +17,7 @@ from torch import nn
 
 from stream.data.batches import Batch
 from stream.data.task import Task
+from stream.distributed.world import World
 from stream.errors import first_line, require
 from stream.learners.base import Learner
 from stream.models.bf16 import copy_all
@@ -154,6 +155,7 @@ class Captured:
         graph = self._capture(compute, inputs, sizes)
         if guard is not None and (reason := guard.refusal(shape, state, before)):
             self._refuse(reason)
+        self._agree()
         if graph is None or self._refused:
             return compute(batch)
         self._graphs[shape, state] = graph
@@ -164,6 +166,11 @@ class Captured:
         if not self._refused:
             self._refused = reason
             LOG.warning("steps are executed eagerly from here: %s", reason)
+
+    def _agree(self) -> None:
+        """Have all ranks capture steps, or none."""
+        if World.now().any(told=bool(self._refused)):
+            self._refuse("another rank cannot capture them")
 
     def _compared(self, graph: "_Graph", compute: Compute, batch: Batch) -> torch.Tensor:
         """Replay a step, take it back, and execute it; refuse where the losses differ."""
@@ -176,6 +183,7 @@ class Captured:
         loss = compute(graph.inputs)
         if not agree(replayed, loss):
             self._refuse(f"a replayed loss of learner {self._learner.name} differs")
+        self._agree()
         return loss
 
     def _learned(self) -> list[torch.Tensor]:
@@ -195,7 +203,7 @@ class Captured:
         if self._model.in_bf16:
             more = ((len(block), self._width(block.width)) for block in others)
             return (self._batch_size, self._width(new.width)), *more
-        whole = len(new) == self._batch_size and not others
+        whole = len(new) == self._batch_size and new.count is None and not others
         return ((len(new), new.width),) if whole else None
 
     def _width(self, width: int) -> int:
@@ -289,7 +297,7 @@ def pick_engine(
         wanted: ``auto``, ``eager`` or ``captured``.
         learner: the learner, whose hooks may forbid to capture.
         device: where it learns.
-        batch_size: rows of a whole batch.
+        batch_size: rows of a whole batch; of several ranks, those of each.
         counting: operations are counted, which needs every kernel to be seen.
         recomputing: layers are computed again to go backward.
 

@@ -12,6 +12,7 @@ import torch
 from stream.config.run import TrainingConfig
 from stream.data.batches import Batch
 from stream.data.task import Task
+from stream.distributed.world import World
 from stream.errors import TrainingDivergedError
 from stream.learners.base import Learner
 from stream.learners.workload import Epoch
@@ -23,6 +24,7 @@ from stream.training.snapshot import (
     learner_state,
     load_randomness,
     load_tensors,
+    randomness,
 )
 
 CUDA_CHECK_STEPS = 25  # reading a loss waits for the GPU, so there they are read in groups
@@ -97,7 +99,7 @@ class FitState:
         batches = self._learner.training_batches(self._task, epoch)
         if self._resumes:
             self._resumes = False
-            load_randomness(self._state.tensors, self._device)
+            load_randomness(self._state.tensors, self._device, World.now().rank)
             return islice(batches, self._state.batch, None)
         self._state.epoch, self._state.batch = epoch.index, 0
         return batches
@@ -143,16 +145,20 @@ class FitState:
         return now - self._started
 
     def save(self) -> FitSnapshot:
-        """Return a copy of all that going on from here needs."""
+        """Return a copy of all that going on from here needs; tensors on the first rank alone."""
         self._losses.check()
+        world = World.now()
+        drawn = world.of_all(randomness(self._device))
+        tensors = {}
+        if world.is_first:
+            learner = self._learner.fit_state()
+            tensors = capture(self._parameters, self.optimizer, learner, drawn)
         return replace(
             self._state,
             seconds=self._seconds(),
             flops=0 if self._meter is None else self._meter.total,
             losses=list(self._losses.values),
-            tensors=capture(
-                self._parameters, self.optimizer, self._device, self._learner.fit_state()
-            ),
+            tensors=tensors,
         )
 
     def report(self) -> FitReport:
@@ -181,10 +187,10 @@ class _LossLog:
             self.check()
 
     def check(self) -> None:
-        """Read the noted losses; stop at the first that is not finite."""
+        """Read the noted losses, means over ranks; stop at the first that is not finite."""
         if not self._pending:
             return
-        values = torch.stack([loss for loss, _ in self._pending]).tolist()
+        values = World.now().mean(torch.stack([loss for loss, _ in self._pending])).tolist()
         for value, (_, lr) in zip(values, self._pending, strict=True):
             if not math.isfinite(value):
                 raise TrainingDivergedError(

@@ -8,11 +8,13 @@ import torch
 from stream.config.run import TrainingConfig
 from stream.data.batches import Batch
 from stream.data.task import Task
+from stream.distributed.world import World
 from stream.learners.base import Learner
 from stream.seeding import torch_randomness
 from stream.training.engine import Eager, Engine
 from stream.training.fit_state import FitReport, FitState, Step
 from stream.training.flops import FlopMeter
+from stream.training.ranks import check_equal, part_of, share_kept, sharing_gradients
 from stream.training.snapshot import FitSnapshot
 
 
@@ -28,6 +30,8 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
 ) -> FitReport:
     """Let the learner learn one task.
 
+    Of several ranks, each learns a slice of every batch, and all have the same weights afterwards.
+
     Args:
         learner: any learner.
         task: the task; only its training split is read here.
@@ -42,9 +46,10 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
     """
     learner.start(task)
     learner.model.train()
-    device, engine = learner.model.device, engine or Eager()
+    device, engine, world = learner.model.device, engine or Eager(), World.now()
     optimizer = engine.begin(learner, task, training.weight_decay)
     state = FitState(learner, task, training, optimizer, meter, resumed)
+    check_equal(learner, world, "before the first step")
 
     def learn(batch: Batch) -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
@@ -57,17 +62,20 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
         return loss.detach()
 
     for epoch in state.epochs():
-        with torch_randomness(learner.seed, "dropout", task.name, epoch.index):
+        draws = torch_randomness(learner.seed, "dropout", task.name, epoch.index, *world.names)
+        with draws, sharing_gradients(learner.model, world):
             for host_batch in state.batches(epoch):
-                batch = host_batch.to(device)
+                batch = part_of(host_batch, world).to(device)
                 state.set_learning_rate()
                 with meter.counting(batch) if meter is not None else nullcontext():
                     loss = engine.step(learn, batch)
-                state.note(loss, batch)
+                state.note(loss, host_batch)
                 learner.after_step(batch)
                 with state.paused():
-                    on_step(state.progress(len(batch)))
+                    on_step(state.progress(len(host_batch)))
     engine.end(learner, task)
+    check_equal(learner, world, "after a task")
     with meter.everything() if meter is not None else nullcontext():
         learner.finish(task)
+    share_kept(learner, task, world)
     return state.report()

@@ -1,6 +1,6 @@
 """Where learning one task stands after a step: all that going on bit for bit needs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,26 +40,38 @@ class FitSnapshot:
 def capture(
     parameters: Mapping[str, torch.nn.Parameter],
     optimizer: torch.optim.Optimizer,
-    device: torch.device,
     learner: Mapping[str, torch.Tensor],
+    drawn: Sequence[Tensors],
 ) -> Tensors:
     """Copy what a step may have changed.
 
     Args:
         parameters: what is trained, by name.
         optimizer: whose moments they have.
-        device: where they are.
         learner: the learner's own state, by name.
+        drawn: the `randomness` of each rank.
     """
     tensors = {f"{LEARNER}{name}": tensor for name, tensor in learner.items()}
     for name, parameter in parameters.items():
         tensors[f"parameter.{name}"] = parameter
         for key, value in optimizer.state[parameter].items():
             tensors[f"optimizer.{key}.{name}"] = value
-    tensors["random.cpu"] = torch.get_rng_state()
-    if device.type == "cuda":
-        tensors["random.cuda"] = torch.cuda.get_rng_state(device)
+    for rank, states in enumerate(drawn):
+        tensors |= {f"{_of_rank(rank)}{name}": state for name, state in states.items()}
     return {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+
+
+def randomness(device: torch.device) -> Tensors:
+    """Return where torch's global generators stand, by name."""
+    states = {"random.cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["random.cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def _of_rank(rank: int) -> str:
+    """Return what begins the names of a rank's generators; nothing for the first."""
+    return f"rank.{rank}." if rank else ""
 
 
 def load_tensors(
@@ -102,8 +114,15 @@ def learner_state(tensors: Mapping[str, torch.Tensor]) -> Tensors:
     }
 
 
-def load_randomness(tensors: Mapping[str, torch.Tensor], device: torch.device) -> None:
-    """Set torch's global generators to where they were captured."""
-    torch.set_rng_state(tensors["random.cpu"])
-    if device.type == "cuda" and "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"], device)
+def load_randomness(
+    tensors: Mapping[str, torch.Tensor], device: torch.device, rank: int = 0
+) -> None:
+    """Set torch's global generators to where they were captured.
+
+    Those of a rank that there was not stay where they are.
+    """
+    of_rank = _of_rank(rank)
+    if f"{of_rank}random.cpu" in tensors:
+        torch.set_rng_state(tensors[f"{of_rank}random.cpu"])
+    if device.type == "cuda" and f"{of_rank}random.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors[f"{of_rank}random.cuda"], device)
