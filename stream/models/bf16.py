@@ -81,10 +81,14 @@ class Bf16Encoder:
             self._gathered.forget()
         copy_all(self._halves, self._trained)
 
-    def give_gradients(self) -> None:
-        """Give the gradients to the original, in float32, on top of any that it has."""
+    def make_gradients(self) -> None:
+        """Make the gradients that were put off, once a step has gone back through all."""
         if self._gathered is not None:
             self._gathered.make()
+
+    def give_gradients(self) -> None:
+        """Give the gradients to the original, in float32, on top of any that it has."""
+        self.make_gradients()
         gradients, halves, before = [], [], []
         for original, half in zip(self._trained, self._halves, strict=True):
             if half.grad is not None:

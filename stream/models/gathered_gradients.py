@@ -107,11 +107,11 @@ def _add_gradients(noted: list[_Noted]) -> None:
     inputs = torch.stack([each.input for each in noted])  # [n, N, D_in]
     gradients = torch.stack([each.gradient for each in noted])  # [n, N, D_out]
     weights = torch.bmm(gradients.transpose(1, 2), inputs)  # [n, D_out, D_in]
-    for each, own in zip(noted, weights, strict=True):
-        _add(each.map.weight, own)
-    if noted[0].map.bias is not None:
-        for each, own in zip(noted, gradients.sum(1), strict=True):
-            _add(each.map.bias, own)
+    biases = gradients.sum(1) if noted[0].map.bias is not None else None  # [n, D_out]
+    for place, each in enumerate(noted):  # each a view of its own, which may be changed in place
+        _add(each.map.weight, weights[place])
+        if biases is not None:
+            _add(each.map.bias, biases[place])
 
 
 def _add(parameter: torch.Tensor, gradient: torch.Tensor) -> None:

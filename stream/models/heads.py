@@ -372,6 +372,7 @@ class TaskModel(nn.Module):
                 yield
         finally:
             self._computes = None
+        self._half.make_gradients()  # all that are shared have to be there
         self._share_gradients(self._half.encoder)
         if torch.is_grad_enabled():
             self._half.give_gradients()

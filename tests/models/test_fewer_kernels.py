@@ -2,7 +2,8 @@
 
 import copy
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from stream.learners.adapter import Adapter
 from stream.learners.base import Learner
 from stream.learners.finetune import Finetune
 from stream.learners.lora import Lora
-from stream.models import gathered_gradients, masks
+from stream.models import gathered_gradients, heads, masks
 from stream.models.bf16 import Bf16Encoder, inserted_modules
 from stream.models.encoder import Encoder
 from stream.models.gathered_gradients import GatheredGradients
@@ -146,6 +147,32 @@ def test_what_a_failed_step_noted_is_not_added_to_the_next_one() -> None:
         expected.named_parameters(), encoder.named_parameters(), strict=True
     ):
         torch.testing.assert_close(own.grad, p.grad, msg=name)
+
+
+def test_what_ranks_share_has_the_gradients_that_were_put_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(heads, "Bf16Encoder", partial(Bf16Encoder, together=True))
+    model, batch = heads.TaskModel(adapted(tiny_encoder()), 0, precision="bf16"), texts()
+
+    def shared(times: float) -> dict[str, torch.Tensor | None]:
+        def multiply(parameters: Iterable[torch.nn.Parameter]) -> None:
+            for parameter in {id(p): p for p in parameters}.values():
+                if parameter.grad is not None:
+                    parameter.grad *= times
+
+        model.share_gradients = multiply
+        model.zero_grad(set_to_none=True)
+        model.sync_bf16_copy()
+        with model.computing():
+            model.states(batch).tokens.square().sum().backward()
+        return {name: p.grad for name, p in model.encoder.named_parameters()}
+
+    once, fourfold = shared(1.0), shared(4.0)  # exact in bf16
+    learned = {name for name, gradient in once.items() if gradient is not None}
+    assert learned >= once.keys() - model.encoder.pretrained
+    for name in learned:
+        torch.testing.assert_close(fourfold[name], 4 * once[name], rtol=0, atol=0, msg=name)
 
 
 def test_joined_maps_that_read_different_tensors_compute_each_its_own() -> None:
