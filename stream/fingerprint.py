@@ -15,6 +15,12 @@ def tensor_digest(tensor: torch.Tensor) -> str:
     return state.hexdigest()
 
 
+def fingerprint(digests: Mapping[str, str], *evidence: str) -> str:
+    """Return the SHA-256 of the digests of named tensors and of what they are evaluated on."""
+    text = json.dumps([digests, evidence], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 class Fingerprinter:
     """Fingerprints of several tasks at one moment; a tensor that they share is hashed once.
 
@@ -27,15 +33,17 @@ class Fingerprinter:
         self._known: dict[tuple[object, ...], tuple[torch.Tensor, str]] = {}
 
     def of(self, state: Mapping[str, torch.Tensor], *evidence: str) -> str:
-        """Return the SHA-256 of named tensors and of what they are evaluated on.
+        """Return the `fingerprint` of named tensors and of what they are evaluated on.
 
         Args:
             state: the tensors that serve a task, by name.
             evidence: the hash of the evaluation data, and the metric.
         """
-        digests = {name: self._digest(tensor) for name, tensor in state.items()}
-        text = json.dumps([digests, evidence], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return fingerprint(self.digests(state), *evidence)
+
+    def digests(self, state: Mapping[str, torch.Tensor]) -> dict[str, str]:
+        """Return the SHA-256 of each tensor by its name."""
+        return {name: self._digest(tensor) for name, tensor in state.items()}
 
     def _digest(self, tensor: torch.Tensor) -> str:
         """Return the digest of a tensor; the same numbers at the same place are hashed once."""

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from stream.errors import UserError, require
 
 FILE_NAME = "results.json"
-SCHEMA = 1  # of results.json; raise it when readers must handle a change
+ROWS_NAME = "rows.jsonl"
+SCHEMA = 2  # of results.json; raise it when readers must handle a change
 LOCK, LOG_NAME = "lock", "run.log"  # all files of a run killed before its first record
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

@@ -24,7 +24,8 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import mean_and_half_width, over_seeds
 from analysis.runs.methods import Method, build_methods
 from stream.formatting import DASH, TIMES, count, percent
-from stream.report.canvas import display_names, new_figure, plain, running_average
+from stream.report.canvas import display_names, name_tasks, new_figure, plain, running_average
+from stream.report.many import AXIS_NAMES, inches, is_many, round_step
 
 
 def growth(runs: Sequence[RecordedRun]) -> Figure:
@@ -33,7 +34,7 @@ def growth(runs: Sequence[RecordedRun]) -> Figure:
     names = display_names(runs[0].record)
     height = 4.6 + 0.08 * max(map(len, names)) + legend_height(methods)
     title = "parameters that all tasks so far need, replayed examples not counted"
-    figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
+    figure = new_figure(max(inches(len(names), 0.36) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
     copies = np.arange(1, len(names) + 1)
     label = f"a full copy per task: {len(names)}"
@@ -46,11 +47,12 @@ def growth(runs: Sequence[RecordedRun]) -> Figure:
         multiples /= ledger.base_parameters
         end = f"{multiples[-1]:.3g}" if np.any(multiples[-1:] > 0) else "no parameters"
         label, where = f"{legend_label(method)}: {end}", copies[: len(multiples)]
-        axes.plot(where, multiples, lw=1.8, ms=size, label=label, **line_style(method))
+        style = {**line_style(method), "markevery": _every(len(names))}
+        axes.plot(where, multiples, lw=1.8, ms=size, label=label, **style)
     axes.set_xlabel("after learning task")
     label = f"stored ({TIMES} the pretrained encoder)"
     label_log_axis(axes.yaxis, label, FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
-    axes.set_xticks(copies, names, rotation=90, fontsize=8.5)
+    name_tasks(axes.xaxis, names, 1)
     tidy(axes)
     title = f"{TIMES} the encoder at the end of the stream"
     figure.legend(loc="outside lower left", frameon=False, alignment="left", title=title)
@@ -63,22 +65,27 @@ def average(runs: Sequence[RecordedRun]) -> Figure:
     methods = build_methods(runs)
     height = 5.2 + 0.08 * max(map(len, names)) + legend_height(methods)
     title = f"average so far, {over_seeds(num_seeds(methods))}"
-    figure = new_figure(max(0.36 * len(names) + 2, 8), height, heading(runs, title))
+    figure = new_figure(max(inches(len(names), 0.36) + 2, 8), height, heading(runs, title))
     axes = figure.add_subplot()
     numbers = np.arange(1, len(names) + 1)
     for method in methods:
         line, half_width = mean_and_half_width(running_averages(method))
-        style = line_style(method)
+        style = {**line_style(method), "markevery": _every(len(names))}
         axes.plot(numbers, line, lw=2, ms=4, label=_average_label(method, line), **style)
         if len(method.counted) > 1:
             area = {"color": style["color"], "alpha": 0.2, "lw": 0}
             axes.fill_between(numbers, line - half_width, line + half_width, **area)
-    axes.set_xticks(numbers, names, rotation=90, fontsize=8.5)
+    name_tasks(axes.xaxis, names, 1)
     show_percent(axes)
     axes.set(xlabel="after learning task", ylabel="average score on the tasks learned so far (%)")
     tidy(axes)
     figure.legend(loc="outside lower left", frameon=False, alignment="left")
     return figure
+
+
+def _every(num_tasks: int) -> int:
+    """Return how many tasks lie between two marks of a line."""
+    return round_step(num_tasks, AXIS_NAMES) if is_many(num_tasks) else 1
 
 
 def running_averages(method: Method) -> np.ndarray:

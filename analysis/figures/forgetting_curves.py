@@ -16,8 +16,9 @@ from analysis.runs.estimate import over_seeds
 from analysis.runs.methods import Method, build_methods
 from stream.formatting import signed
 from stream.metrics.changes import change_since_learned, last_changes
-from stream.report.canvas import display_names, new_figure
+from stream.report.canvas import display_names, new_figure, task_ticks
 from stream.report.forgetting_curves import CHANGE_LABEL, draw_changes, shades
+from stream.report.many import is_many
 
 WORST = 2  # tasks that a panel names
 LINE = 46  # characters of a panel's title
@@ -72,6 +73,7 @@ def _add_order(figure: Figure, panels: Sequence[Axes], num_tasks: int) -> None:
     mappable = ScalarMappable(norm, ListedColormap(shades(num_tasks)))
     bar = figure.colorbar(mappable, ax=list(panels), aspect=40, pad=0.01)
     step = max(1, num_tasks // 6)
-    bar.set_ticks(list(range(1, num_tasks + 1, step)))
+    few = list(range(1, num_tasks + 1, step))
+    bar.set_ticks(task_ticks(num_tasks) if is_many(num_tasks) else few)
     bar.minorticks_off()
     bar.set_label("curve of task number (in the order of the stream)")

@@ -5,6 +5,7 @@ M methods, T tasks.
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -21,6 +22,7 @@ from analysis.runs.methods import Method, build_methods
 from stream.formatting import percent
 from stream.metrics import NotEvaluatedError, forgetting_by_task
 from stream.report.canvas import display_names, new_figure
+from stream.report.many import AXIS_NAMES, inches, is_many, named
 
 NOTHING = 1e-9  # fractions: less is an error of rounding, and drawn as exactly nothing
 SHADES = 24  # on each side of zero
@@ -59,14 +61,15 @@ def forgetting_map(runs: Sequence[RecordedRun]) -> Figure:
     labels = [textwrap.wrap(legend_label(methods[n]), LONGEST_LINE) for n in order]
     left, below = 0.075 * max(len(line) for lines in labels for line in lines), max(map(len, names))
     height = len(methods) * max(CELL[1], 0.16 * max(map(len, labels)) + 0.08)
-    width = max((len(names) + 1.3) * CELL[0] + left + 0.4, 7)
+    width = max(inches(len(names), CELL[0]) + 1.3 * CELL[0] + left + 0.4, 7)
     title = f"forgetting: best earlier score minus score at the end, {_means(methods)}"
     figure = new_figure(width, height + 0.08 * below + 2.6, heading(runs, title))
     axes = figure.add_subplot()
     colours, norm = scale_of(lost)
     mesh = _draw_cells(axes, lost[order], 0, (colours, norm))
-    _draw_cells(axes, means[order, None], len(names) + 0.3, (colours, norm))
-    _label(axes, [*names, "mean of the tasks"], ["\n".join(lines) for lines in labels])
+    wide = len(names) / AXIS_NAMES if is_many(len(names)) else 1.0  # of the last column, in tasks
+    _draw_cells(axes, means[order, None], len(names) + 0.3 * wide, (colours, norm), wide)
+    _label(axes, names, ["\n".join(lines) for lines in labels], wide)
     bar = figure.colorbar(mesh, ax=axes, location="bottom", spacing="proportional", aspect=50)
     bar.set_ticks(_ticks(norm))
     bar.ax.set_xticklabels([_points(tick) for tick in _ticks(norm)])
@@ -108,26 +111,34 @@ def scale_of(lost: np.ndarray) -> tuple[Colormap, BoundaryNorm]:
 
 
 def _draw_cells(
-    axes: Axes, lost: np.ndarray, first: float, scale: tuple[Colormap, BoundaryNorm]
+    axes: Axes,
+    lost: np.ndarray,
+    first: float,
+    scale: tuple[Colormap, BoundaryNorm],
+    wide: float = 1.0,
 ) -> QuadMesh:
-    """Draw cells with their percentage points; what is NaN is hatched.
+    """Draw cells, with their percentage points unless they are many; what is NaN is hatched.
 
     Args:
         axes: where to draw.
         lost: fractions, float64 [M, columns].
         first: where the first column begins.
         scale: colours and their bounds.
+        wide: how wide a column is.
     """
     rows, columns = lost.shape
-    axes.axvspan(first, first + columns, **HATCH)
-    edges = first + np.arange(columns + 1), np.arange(rows + 1)
+    axes.axvspan(first, first + columns * wide, **HATCH)
+    edges = first + wide * np.arange(columns + 1), np.arange(rows + 1)
     colours, norm = scale
-    style = {"cmap": colours, "norm": norm, "edgecolors": "white", "lw": 0.8}
+    lines = {"rasterized": True} if is_many(columns) else {"edgecolors": "white", "lw": 0.8}
+    style: dict[str, Any] = {"cmap": colours, "norm": norm, **lines}
     mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(lost), **style)
-    for (row, column), value in np.ndenumerate(lost):
+    for (row, column), value in () if is_many(columns) else np.ndenumerate(lost):
         shade = colours(norm(value)) if not np.isnan(value) else (1, 1, 1)
         colour = "white" if luminance(shade) < 0.3 else "black"
-        text = axes.text(first + column + 0.5, row + 0.5, _points(value), color=colour, size=7.5)
+        text = axes.text(
+            first + wide * (column + 0.5), row + 0.5, _points(value), color=colour, size=7.5
+        )
         text.set(ha="center", va="center")
     return mesh
 
@@ -150,11 +161,13 @@ def _ticks(norm: BoundaryNorm) -> list[float]:
     return [part * most for part in (-1, -0.5, 0, 0.5, 1)]
 
 
-def _label(axes: Axes, names: Sequence[str], labels: Sequence[str]) -> None:
-    """Name the columns, the last of which stands apart, and the rows."""
-    where = [*np.arange(len(names) - 1) + 0.5, len(names) - 1 + 0.8]
-    axes.set_xticks(where, names, rotation=90, fontsize=9)
+def _label(axes: Axes, names: Sequence[str], labels: Sequence[str], wide: float) -> None:
+    """Name the columns, the last of which, so ``wide``, stands apart, and the rows."""
+    shown = named(len(names))
+    where = [*(at + 0.5 for at in shown), len(names) + 0.8 * wide]
+    texts = [*(names[at] for at in shown), "mean of the tasks"]
+    axes.set_xticks(where, texts, rotation=90, fontsize=9)
     axes.set_yticks(np.arange(len(labels)) + 0.5, labels, fontsize=9)
-    axes.set(xlim=(0, len(names) + 0.3), ylim=(len(labels), 0))
+    axes.set(xlim=(0, len(names) + 1.3 * wide), ylim=(len(labels), 0))
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

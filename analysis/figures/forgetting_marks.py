@@ -26,6 +26,7 @@ from analysis.runs.methods import Method, build_methods
 from stream.formatting import percent
 from stream.metrics import forgetting_by_task
 from stream.report.canvas import GREY, display_names, new_figure
+from stream.report.many import changed_most
 
 WIDEST = 13.0  # inches; wider streams take several rows, for letters that can be read on a screen
 
@@ -37,7 +38,9 @@ def forgetting(runs: Sequence[RecordedRun]) -> Figure:
     the tasks that it has learned.
     """
     methods = build_methods(runs)
-    names = display_names(runs[0].record)[:-1]
+    titles = display_names(runs[0].record)
+    tasks = shown_tasks(methods)
+    names = [titles[task] for task in tasks]
     if not names:
         raise NothingToDrawError("a stream of one task forgets nothing")
     a_task = min(0.1 * len(methods) + 0.25, 0.75)  # inches
@@ -45,12 +48,14 @@ def forgetting(runs: Sequence[RecordedRun]) -> Figure:
     in_a_row = math.ceil(len(names) / num_rows)
     height = num_rows * (3.2 + 0.08 * max(map(len, names))) + 1.8 + legend_height(methods)
     title = f"best earlier score minus score at the end, {over_seeds(num_seeds(methods))}"
+    if len(tasks) < len(titles) - 1:
+        title += f"; the {len(tasks)} of {len(titles):,} tasks that lost or gained most"
     figure = new_figure(max(in_a_row * a_task + 1.5, 8), height, heading(runs, title))
     rows = figure.subplots(num_rows, sharey=True, squeeze=False)[:, 0]
     offsets = np.linspace(-0.36, 0.36, len(methods)) if len(methods) > 1 else np.zeros(1)
     for number, axes in enumerate(rows):
         for method, offset in zip(methods, offsets, strict=True):
-            _draw_forgetting(axes, method, offset)
+            _draw_forgetting(axes, method, offset, tasks)
         first = number * in_a_row
         _name_tasks(axes, first, names[first : first + in_a_row], in_a_row)
     low, high = rows[0].get_ylim()
@@ -60,6 +65,19 @@ def forgetting(runs: Sequence[RecordedRun]) -> Figure:
     handles, labels = rows[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower left", frameon=False, alignment="left")
     return figure
+
+
+def shown_tasks(methods: Sequence[Method]) -> list[int]:
+    """Return the tasks that are shown, in order: all but the last; of many, those that lost most.
+
+    What a method lost or gained of a task counts by its size, the largest of all methods.
+    """
+    num_tasks = len(methods[0].matrix) - 1
+    most = np.zeros(max(num_tasks, 0))
+    for method in methods:
+        lost = np.array([forgetting_by_task(matrix) for matrix in method.matrices]).mean(axis=0)
+        most[: len(lost)] = np.maximum(most[: len(lost)], np.abs(np.nan_to_num(lost)))
+    return changed_most(most)
 
 
 def _name_tasks(axes: Axes, first: int, names: Sequence[str], in_a_row: int) -> None:
@@ -73,19 +91,21 @@ def _name_tasks(axes: Axes, first: int, names: Sequence[str], in_a_row: int) -> 
     tidy(axes)
 
 
-def _draw_forgetting(axes: Axes, method: Method, offset: float) -> None:
+def _draw_forgetting(axes: Axes, method: Method, offset: float, tasks: Sequence[int]) -> None:
     """Draw a method's marks beside those of the others.
 
     Args:
         axes: where to draw; a task is one wide.
         method: what to draw.
         offset: of the marks from the middle of their task.
+        tasks: the tasks that are shown, in the order of the axis.
     """
     lost = np.array([forgetting_by_task(matrix) for matrix in method.matrices])
     mean, half_width = mean_and_half_width(lost)
-    where, style = np.arange(len(mean)) + offset, mark_style(method.index)
-    axes.vlines(where, 0, mean, color=style["color"], lw=2, alpha=0.5)
-    error = half_width if len(method.counted) > 1 else None
+    known = [task for task in tasks if task < len(mean)]
+    where, style = np.arange(len(known)) + offset, mark_style(method.index)
+    axes.vlines(where, 0, mean[known], color=style["color"], lw=2, alpha=0.5)
+    error = half_width[known] if len(method.counted) > 1 else None
     whole = percent(float(mean.mean()) if len(mean) else None)
     label = f"{legend_label(method)}: {whole} points on average"
-    axes.errorbar(where, mean, error, label=label, ms=4.5, lw=1, **style)
+    axes.errorbar(where, mean[known], error, label=label, ms=4.5, lw=1, **style)

@@ -13,6 +13,7 @@ from analysis.runs.methods import build_methods, method_labels
 from analysis.runs.values import metric
 from stream.formatting import percent
 from stream.report.canvas import display_names, new_figure, plain
+from stream.report.many import is_many
 from stream.report.plots import add_colour_bar, draw_matrix
 
 MAX_PANELS = 9  # heat maps of single runs in one figure
@@ -24,7 +25,7 @@ def matrices(runs: Sequence[RecordedRun]) -> Figure:
     names = display_names(runs[0].record)
     num_columns = min(len(shown), 3 if len(names) > 6 else 6)
     num_rows = math.ceil(len(shown) / num_columns)
-    label_size, size = 0.08 * max(map(len, names)), max(0.32 * len(names), 3.0)  # inches
+    label_size, size = 0.08 * max(map(len, names)), max(_side(len(names)), 3.0)  # inches
     height = num_rows * (size + label_size + 1.2) + 1.2
     figure = new_figure(num_columns * (size + 0.2) + label_size + 2, height, heading(runs))
     panels = list(figure.subplots(num_rows, num_columns, squeeze=False).flat)
@@ -42,6 +43,11 @@ def matrices(runs: Sequence[RecordedRun]) -> Figure:
     figure.supxlabel("score on task (accuracy where no metric is named)", fontsize=10)
     figure.supylabel("after learning task", fontsize=10)
     return figure
+
+
+def _side(num_tasks: int) -> float:
+    """Return the length of a panel's side in inches."""
+    return 6.0 if is_many(num_tasks) else 0.32 * num_tasks
 
 
 def _panels(runs: Sequence[RecordedRun]) -> list[tuple[str, np.ndarray]]:

@@ -3,7 +3,9 @@
 T is the number of tasks.
 """
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +17,10 @@ from analysis.runs.estimate import INTERVAL, mean_and_half_width
 from analysis.runs.methods import Method
 from stream.record.run_record import RunRecord
 from stream.report.canvas import ORANGE, running_average
+from stream.report.many import is_many
 
 TASKS_LEARNED = "tasks learned"
+MOST_CELLS = 200  # of a heat map, along each side
 MOST_BANDS = 8  # methods; bands of more hide each other
 
 
@@ -72,25 +76,44 @@ def matrix_charts(methods: Sequence[Method], record: RunRecord) -> list[Chart]:
     return [_matrix(method, task_names(record, 40)) for method in methods]
 
 
+def _every(num_tasks: int) -> int:
+    """Return how many tasks stand for one cell of a heat map."""
+    return math.ceil(num_tasks / MOST_CELLS) if is_many(num_tasks) else 1
+
+
+def _cells(method: Method, names: Sequence[str]) -> dict[str, Any]:
+    """Return the scores of a heat map, where they stand, and what is said of one."""
+    every = _every(len(names))
+    steps = np.arange(every, len(names) + 1, every)  # of many tasks, some
+    found: dict[str, Any] = {
+        "z": [numbers(row[steps - 1], 100) for row in method.matrix[steps - 1]],
+        "x": steps.tolist(),
+        "y": steps.tolist(),
+        "meta": {"method": method.index},
+    }
+    if is_many(len(names)):
+        averages = [row[: after + 1].mean() for after, row in enumerate(method.matrix)]
+        found["meta"]["averages"] = numbers(averages, 100)
+        found["hovertemplate"] = "after task %{y}<br>on task %{x}: %{z:.1f}<extra></extra>"
+    else:
+        found["text"] = [[f"after {row}<br>on {column}" for column in names] for row in names]
+        found["hovertemplate"] = "%{text}: %{z:.1f}<extra></extra>"
+        found["xgap"] = found["ygap"] = 1
+    return found
+
+
 def _matrix(method: Method, names: Sequence[str]) -> Chart:
-    steps = list(range(1, len(names) + 1))
+    cells = _cells(method, names)
     viridis = graph_objects().Heatmap(colorscale="Viridis").colorscale
     below = [[0, ORANGE], [0.4999, ORANGE]]
     scale = [*below, *([0.5 + position / 2, colour] for position, colour in viridis)]
     heat = graph_objects().Heatmap(
-        z=[numbers(row, 100) for row in method.matrix],
-        x=steps,
-        y=steps,
-        text=[[f"after {row}<br>on {column}" for column in names] for row in names],
         zmin=-100,
         zmax=100,
         colorscale=scale,
         showscale=False,
-        xgap=1,
-        ygap=1,
-        hovertemplate="%{text}: %{z:.1f}<extra></extra>",
         texttemplate="%{z:.0f}" if len(names) <= 8 else None,
-        meta={"method": method.index},
+        **cells,
     )
     axes = layout("score on task", "after learning task", yaxis={"autorange": "reversed"})
     for axis in (axes["xaxis"], axes["yaxis"]):
@@ -100,4 +123,6 @@ def _matrix(method: Method, names: Sequence[str]) -> Chart:
     note = f"mean of {number} seeds" if number > 1 else "one seed"
     if not method.is_complete:
         note = f"PARTIAL: {method.num_learned} of {len(names)} tasks learned"
+    if is_many(len(names)):
+        note += f"; a cell for each {_every(len(names))} tasks and rows"
     return Chart(f"matrix-{method.index}", method.label, note, figure([heat], axes), height=330)

@@ -15,10 +15,11 @@ from analysis.report.plot import require_plotly as graph_objects
 from analysis.runs.estimate import INTERVAL, mean_and_half_width
 from analysis.runs.methods import Method
 from stream.formatting import visible
-from stream.metrics.changes import change_since_learned
+from stream.metrics.changes import change_since_learned, last_changes
 from stream.record.run_record import ProbeRecord, RunRecord
 from stream.report.canvas import GREY
 from stream.report.chance import chance_scores
+from stream.report.many import changed_most, thinned
 
 MOST_POINTS = 60  # of one learning curve; longer ones are averaged over neighbouring steps
 CYCLE = ("#440154", "#3B528B", "#21918C", "#5EC962", "#E69F00")  # viridis, the last darkened
@@ -29,11 +30,11 @@ def scores_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
     """Score of each task over the stream: one task of all methods, or one method's tasks."""
     data = _curves(methods, record, [method.matrices for method in methods], ".1f")
     chance = chance_scores(record)
-    levels = {task: level for task, level in enumerate(chance) if not math.isnan(level)}
+    levels = {t: chance[t] for t in _shown_tasks(methods) if not math.isnan(chance[t])}
     data += [_chance_line(task, len(chance), level) for task, level in levels.items()]
     note = f"From right after it was learned; means over seeds, after ± half of the {INTERVAL}. "
     note += "Dashed grey: guessing among the labels, where that is defined. " * bool(levels)
-    note += "Point at a line for its name."
+    note += "Point at a line for its name." + _which(methods)
     axes = layout(TASKS_LEARNED, "score (%)", xaxis=task_axis(methods[0].matrix))
     title = "Score of each task over the stream"
     return Chart("scores", title, note, figure(data, axes), _choices(methods, record))
@@ -44,7 +45,7 @@ def changes_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
     changes = [change_since_learned(method.matrices) for method in methods]
     data = _curves(methods, record, changes, "+.1f")
     note = "Score minus the score right after learning; below 0 is forgotten. Means over seeds, "
-    note += f"after ± half of the {INTERVAL}. Point at a line for its name."
+    note += f"after ± half of the {INTERVAL}. Point at a line for its name.{_which(methods)}"
     label = "change since learned (points)"
     axes = layout(TASKS_LEARNED, label, xaxis=task_axis(methods[0].matrix))
     choices = _choices(methods, record)
@@ -63,22 +64,35 @@ def _curves(
         form: how the page writes a value.
     """
     names = task_names(record, 40)
-    steps = range(1, len(names) + 1)
+    shown_tasks, rows = _shown_tasks(methods), thinned(len(names))
     data = []
     for method, scores in zip(methods, values, strict=True):
         mean, half_widths = mean_and_half_width(scores)
-        for task in range(len(names)):
-            x, y = steps[task:], numbers(mean[task:, task], 100)
+        for task in shown_tasks:
+            own = rows[rows >= task]
+            x, y = (own + 1).tolist(), numbers(mean[own, task], 100)
             hover = f"%{{fullData.name}}<br>after %{{x}} tasks: %{{y:{form}}}"
             several = " ± %{customdata:.1f}" if len(method.counted) > 1 else ""
             changes: dict[str, Any] = {
-                "customdata": numbers(half_widths[task:, task], 100),
+                "customdata": numbers(half_widths[own, task], 100),
                 "hovertemplate": f"{hover}{several}<extra></extra>",
             }
             shown = {"meta": {"method": method.index, "view": f"task-{task}"}}
             data.append(line(method, x, y, **changes, **shown))
             data.append(line(method, x, y, **changes, **_look_of_task(method, task, names[task])))
     return data
+
+
+def _shown_tasks(methods: Sequence[Method]) -> list[int]:
+    """Return the tasks that have curves: all, or of many those whose score changed most."""
+    changes = [last_changes(change_since_learned(m.matrices).mean(axis=0)) for m in methods]
+    return changed_most(np.abs(np.nan_to_num(changes)).max(axis=0))
+
+
+def _which(methods: Sequence[Method]) -> str:
+    """Say which tasks have curves where not all of them do."""
+    number, total = len(_shown_tasks(methods)), len(methods[0].matrix)
+    return "" if number == total else f" The {number} of {total:,} tasks that changed most."
 
 
 def _look_of_task(method: Method, task: int, name: str) -> dict[str, Any]:
@@ -110,21 +124,21 @@ def _choices(
     methods: Sequence[Method], record: RunRecord
 ) -> list[tuple[str, list[tuple[str, str]]]]:
     return [
-        ("one task, all methods", _task_choices(record)),
+        ("one task, all methods", _task_choices(record, _shown_tasks(methods))),
         ("one method, all tasks", [(f"method-{m.index}", m.label) for m in methods]),
     ]
 
 
-def _task_choices(record: RunRecord) -> list[tuple[str, str]]:
-    return [(f"task-{n}", visible(f"{n + 1} {title}", 60)) for n, title in enumerate(record.titles)]
+def _task_choices(record: RunRecord, tasks: Sequence[int]) -> list[tuple[str, str]]:
+    return [(f"task-{n}", visible(f"{n + 1} {record.titles[n]}", 60)) for n in tasks]
 
 
 def loss_chart(methods: Sequence[Method], record: RunRecord) -> Chart | None:
     """Training loss of a task by step, mean over seeds; None where no run kept any."""
-    data, cut = [], False
+    data, cut, tasks = [], False, _shown_tasks(methods)
     for method in methods:
-        for task, name in enumerate(record.order):
-            curves = [run.record.losses.get(name) for run in method.counted]
+        for task in tasks:
+            curves = [run.record.losses.get(record.order[task]) for run in method.counted]
             known = [curve for curve in curves if curve]
             if not known:
                 continue
@@ -139,8 +153,9 @@ def loss_chart(methods: Sequence[Method], record: RunRecord) -> Chart | None:
         return None
     note = f"Training loss, mean over seeds; at most {MOST_POINTS} points, each a mean of steps."
     note += " Curves of unequal length end with the shortest seed." if cut else ""
+    note += _which(methods)
     axes = layout("step of the task", "loss")
-    choices = [("task", _task_choices(record))]
+    choices = [("task", _task_choices(record, tasks))]
     return Chart("losses", "Learning curves", note, figure(data, axes), choices, height=360)
 
 
@@ -152,13 +167,13 @@ def _thinned(curve: np.ndarray) -> tuple[list[float], np.ndarray]:
 
 def probe_chart(methods: Sequence[Method], record: RunRecord) -> Chart | None:
     """Score of each task while later tasks are learned, mean over seeds; None without a probe."""
-    data, without = [], []
+    data, without, tasks = [], [], _shown_tasks(methods)
     for method in methods:
         probes = [(run.record.probe, run.record) for run in method.counted]
         curves = [_probe_curves(probe, own) for probe, own in probes if probe is not None]
         if not curves:
             without.append(visible(method.label, 160))
-        for task in sorted(set().union(*curves)):
+        for task in sorted(set().union(*curves) & set(tasks)):
             own = [curve[task] for curve in curves if task in curve]
             same = [y for x, y in own if x == own[0][0]]  # of the same steps as the first seed's
             shown = {"meta": {"method": method.index, "view": f"task-{task}"}}
@@ -174,7 +189,7 @@ def probe_chart(methods: Sequence[Method], record: RunRecord) -> Chart | None:
     note += f" Without a probe: {', '.join(without)}." if without else ""
     axes = layout(TASKS_LEARNED, "score of the task (%)")
     axes["xaxis"] |= {"dtick": max(1, len(record.order) // 10), "tick0": 0}
-    choices = [("task", _task_choices(record))]
+    choices = [("task", _task_choices(record, tasks))]
     return Chart("probe", "Stability gap", note, figure(data, axes), choices, height=380)
 
 

@@ -34,7 +34,7 @@ from stream.config.shared_head import SharedHeadConfig
 from stream.config.task import DialectSpec, FilesSource, GeneratedText, HubSource, TaskSpec
 from stream.formatting import count
 from stream.learners.description import LearnerDescription, described_learners
-from stream.record import ledger, matrix, run_record, selection
+from stream.record import ledger, matrix, parts, rows, run_record, selection
 from stream.report.tracking import WandbTracking
 
 ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
@@ -52,11 +52,12 @@ OF_A_TASK: tuple[type[Settings], ...] = (
     CutSpec,
 )
 RECORDS = (
-    *(run_record.RunRecord, run_record.MemoryRecord, run_record.TimingRecord),
-    *(run_record.TaskTimes, run_record.ProbeRecord, run_record.FlopRecord, run_record.DataRecord),
-    *(run_record.LinearProbeRecord, run_record.RoutingRecord),
+    *(run_record.RunRecord, parts.MemoryRecord, parts.TimingRecord),
+    *(parts.TaskTimes, parts.ProbeRecord, parts.FlopRecord, parts.DataRecord),
+    *(parts.LinearProbeRecord, parts.RoutingRecord),
     *(selection.SelectionRecord, selection.CandidateRecord),
-    *(matrix.Cell, matrix.Routed, ledger.LedgerRecord),
+    *(matrix.Cell, matrix.Routed, ledger.LedgerRecord, ledger.LedgerRow),
+    *(rows.RowRecord, rows.RowTimes, rows.RowProbe, rows.RowLinearProbe),
 )
 
 
@@ -273,16 +274,17 @@ def record() -> str:
     sections = []
     for kind in RECORDS:
         meant = meanings(kind)
-        rows = [
+        keys = [
             (code(name), code(_written(hint)), meant.get(name, ""))
-            for name, hint in inspect.get_annotations(kind).items()
+            for base in reversed(kind.__mro__)
+            for name, hint in inspect.get_annotations(base).items()
         ]
         title = kind.__name__
         sections.append(
-            f"## {title}\n\n{introduction(kind)}\n\n{table(('key', 'type', 'meaning'), rows)}"
+            f"## {title}\n\n{introduction(kind)}\n\n{table(('key', 'type', 'meaning'), keys)}"
         )
     text = CODE.sub(r"`\1`", inspect.getdoc(run_record) or "")
-    return page("results.json", text, *sections)
+    return page("results.json and rows.jsonl", text, *sections)
 
 
 def _written(hint: object) -> str:

@@ -53,6 +53,7 @@ MOMENTS = {
     "evaluation": "stream.run.run:evaluate",
     "routing": "stream.evaluation.routed:evaluated",
     "write": "stream.run.checkpoint:write_atomic",  # dies with half of it in the temporary file
+    "append": "stream.atomic_io:LineLog.append",  # dies with half a line at the file's end
     "flush": "os:fsync",
     "rename": "pathlib:Path.replace",
     "clean": "pathlib:Path.unlink",
@@ -107,12 +108,22 @@ def die_at(stage: str, number: int, signum: int) -> None:
         nonlocal left
         left -= 1
         if left == 0:
-            if stage == "write" and signum == signal.SIGKILL:
-                path, data = arguments[0], b"".join(arguments[1:])
-                path.with_name(f".{path.name}.tmp").write_bytes(data[: len(data) // 2])
+            if signum == signal.SIGKILL:
+                leave_half(stage, arguments)
             os.kill(os.getpid(), signum)
 
     hooked(MOMENTS[stage], act)
+
+
+def leave_half(stage: str, arguments: Sequence[Any]) -> None:
+    """Leave half of what a call would write, where a killed process might leave it."""
+    if stage == "write":
+        path, data = arguments[0], b"".join(arguments[1:])
+        path.with_name(f".{path.name}.tmp").write_bytes(data[: len(data) // 2])
+    elif stage == "append":
+        log, data = arguments[0], b"\n".join(arguments[1])
+        with log.path.open("ab") as file:
+            file.write(data[: len(data) // 2])
 
 
 def count_calls(into: Path) -> None:
@@ -146,7 +157,7 @@ def ended(child: int, seconds: float | None = None, signum: int = signal.SIGKILL
 
 
 def comparable(folder: Path) -> dict[str, Any]:
-    """Return results.json without times and overrides, and the digests of what was learned."""
+    """Return results.json without times and overrides, the tasks of rows, and digests of groups."""
     results = msgspec.to_builtins(RunRecord.read(folder))
     for name in ("timing", "overrides"):
         results.pop(name)
@@ -159,9 +170,11 @@ def comparable(folder: Path) -> dict[str, Any]:
             cell["routed"].pop("seconds")
     if results["routing"] is not None:
         results["routing"].pop("learn_s")
-    found = CheckpointStore(folder).latest()
+    store = CheckpointStore(folder)
+    found = store.latest()
     assert found is not None, "no checkpoint"
-    return {**results, "groups": found.groups}
+    rows = [json.loads(line)["task"] for line in (found.rows and store.rows(found)) or ()]
+    return {**results, "rows": rows, "groups": found.groups}
 
 
 def complete(folder: Path) -> bool:

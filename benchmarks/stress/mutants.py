@@ -593,8 +593,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "            pass\n        self.end_task(task)",
             ),
             (
-                "draw_into(encoder, seed, name, of_task=name)",
-                "draw_into(encoder, 0, name, of_task=name)",
+                "draw_into(self._fresh[name], seed, name)",
+                "draw_into(self._fresh[name], 0, name)",
             ),
             ("self.seed, task)}", "0, task)}"),
             ("        self.shared_tensors.clear()\n", ""),
@@ -770,6 +770,11 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "self._computes, self._took = self._half, True",
             ),
             ("            self._half.read_all()\n", "            pass\n"),
+            ("                del self.heads[task.name]\n", "                pass\n"),
+            (
+                ".to(self.device).train(self.training)\n            try",
+                ".to(self.device)\n            try",
+            ),
         ),
     ),
     "stream/models/bf16.py": (
@@ -783,7 +788,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (COEFFICIENTS, ISOLATED, *contract("lt_sft")),
         (
             ("tensor.detach() - self.first[name]", "self.first[name] - tensor.detach()"),
-            ("return self.first.get(name, parameter)", "return parameter"),
+            ("{name: self.first.get(name, tensor) for", "{name: tensor for"),
             ("int(places.max()) < size", "int(places.max()) <= size"),
         ),
     ),
@@ -791,8 +796,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (*contract("adapter", "independent"),),
         (
             (
-                "        self._stored[task] = self._copy()\n",
-                "        self._stored[task] = dict(self.working)\n",
+                "before = self._named(self._block(self.working))",
+                "before = dict(self.working)",
             ),
             (
                 "        self._show(values)\n        self.active = task",
@@ -1034,14 +1039,37 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "buffer=[row.buffer_examples for row in rows]",
             ),
             ("baseline=record.baseline", "baseline=None"),
+            ("np.maximum(np.append", "np.minimum(np.append"),
+        ),
+    ),
+    "stream/record/parts.py": (
+        (RECORD,),
+        (("self.train_s += seconds", "self.train_s = seconds"),),
+    ),
+    "stream/record/rows.py": (
+        (RECORD,),
+        (
+            ("range(start, stop)", "range(start, stop - 1)"),
+            ("        record.losses[name] = found.losses\n", "        pass\n"),
+            ("    record.timing.now(row.totals)\n", ""),
+            ("if known.get(t) != f}", "if t not in known}"),
+            ("points[-1].task >= index", "points[-1].task > index"),
         ),
     ),
     "stream/record/run_record.py": (
         (RECORD,),
         (
-            ("row[: len(known)] = known", "row[: len(known) - 1] = known[:-1]"),
-            ("        self.losses = earlier.losses\n", ""),
-            ("self.train_s += seconds", "self.train_s = seconds"),
+            ("above[on] = newest[0], cell", "above[on] = index, cell"),
+            ("[len(self.ledger.tasks) :]", "[len(self.ledger.tasks) + 1 :]"),
+            ("            self.derive()\n", ""),
+        ),
+    ),
+    "stream/atomic_io.py": (
+        ("tests/test_atomic_io.py",),
+        (
+            ("            file.truncate(self._size)\n", ""),
+            ('.split(b"\\n")[:-1]\n    if', '.split(b"\\n")\n    if'),
+            ("            self._size += len(line)\n", "            self._size += len(line) - 1\n"),
         ),
     ),
     "stream/run/checkpoint.py": (
@@ -1049,11 +1077,12 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("GENERATIONS_KEPT = 2", "GENERATIONS_KEPT = 1"),
             ("if hashlib.sha256(text).hexdigest() != digest:", "if not digest:"),
-            ("if hashlib.sha256(data).hexdigest() != digest:", "if not data:"),
-            ("        self._collect_garbage(generation, digests)\n", ""),
+            ("if hashlib.sha256(data).hexdigest() != path.stem:", "if not data:"),
+            ("        self._collect_garbage(generation, {*digests.values(), document})\n", ""),
+            ("self._known - used - self._final_digests", "self._known - used"),
+            ('                "rows": rows,\n', '                "rows": None,\n'),
             ("max(self.generations(), default=0) + 1", "max(self.generations(), default=0) + 2"),
             ("tensor.detach().cpu().contiguous()", "tensor.detach().cpu().contiguous().float()"),
-            ("if path.stem not in used:", "if path.stem in used:"),
         ),
     ),
     "stream/run/checkpoint_manager.py": (
@@ -1063,11 +1092,11 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
         (
             (
-                "if (name := task_group(task)) not in self._unchanged",
+                "if (name := task_group(task)) not in known",
                 "if (name := task_group(task)) or True",
             ),
             ("            learner.load_shared_state(store.load(checkpoint, SHARED))\n", ""),
-            ("        self._keep(learner, checkpoint.groups)\n", ""),
+            ("        self._rows.go_on(lines)\n", ""),
             (
                 "            groups[TRAINING] = snapshot.tensors\n",
                 "            groups[TRAINING] = dict(list(snapshot.tensors.items())[1:])\n",

@@ -15,7 +15,7 @@ from typing import cast
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from stream.cli.outcomes import Plan
-from stream.config.compose import to_objects
+from stream.config.composition import to_objects
 from stream.config.run import SCORE_NEUTRAL
 from stream.errors import UserError
 from stream.record.run_record import RunRecord

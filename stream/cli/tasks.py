@@ -23,7 +23,7 @@ from stream.data.inspecting.labels import TARGETS
 from stream.data.inspecting.parts import split_path
 from stream.data.inspecting.report import report
 from stream.data.prepare.account_lines import account_lines
-from stream.data.sources.files import JSON, PARQUET, TEXT
+from stream.data.sources.finding import JSON, PARQUET, TEXT
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError, require

@@ -6,11 +6,10 @@ They are read one by one, not composed. A file that cannot be used breaks nothin
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -20,8 +19,10 @@ from stream.config.composition import Composition
 from stream.config.data import StreamConfig
 from stream.config.parts import parts_of
 from stream.config.paths import conf_folder
+from stream.config.plain import NotPlainError, part
 from stream.config.stream_files import tasks_of
 from stream.config.task import TaskSpec
+from stream.config.task_node import task_schema
 from stream.errors import UserError, choose, first_line, require
 
 Kind = TypeVar("Kind")
@@ -195,13 +196,10 @@ def _task(name: str, content: dict[str, Any], extra: Path | None) -> TaskSpec:
         more = [] if extra is None else [searched_too(extra)]
         asked = [override("task", [name]), *more]
         below = Composition.of(conf_folder(), asked).settings.task[name]
-    return cast("TaskSpec", OmegaConf.to_object(OmegaConf.merge(_schema(), below)))
-
-
-@cache
-def _schema() -> DictConfig:
-    """Return the form of a task; making it takes as long as filling it."""
-    return OmegaConf.structured(TaskSpec)
+    try:
+        return part(TaskSpec, below).made()
+    except NotPlainError:
+        return cast("TaskSpec", OmegaConf.to_object(OmegaConf.merge(task_schema(), below)))
 
 
 def _stream(name: str, content: dict[str, Any], extra: Path | None) -> StreamConfig:

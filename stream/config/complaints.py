@@ -23,6 +23,7 @@ INTERNAL = ("_dummy_empty_config_", "run_schema")
 EXTRAS = {
     ("hydra/sweeper", "optuna"): "optuna",
     ("hydra/launcher", "joblib"): "sweep",
+    ("hydra/launcher", "ray"): "ray",
     ("hydra/launcher", "submitit_local"): "slurm",
     ("hydra/launcher", "submitit_slurm"): "slurm",
 }

@@ -10,10 +10,13 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from stream.config.complaints import complaints
-from stream.config.composition import SEARCHED, Composition, to_objects
+from stream.config.composition import SEARCHED, Composition, with_tasks
 from stream.config.interpolation import escaped, uninterpolated
 from stream.config.members import unusable
+from stream.config.plain import NotPlainError, part
 from stream.config.run import RunConfig
+from stream.config.task import TaskSpec
+from stream.config.task_node import task_schema
 from stream.errors import UserError, first_line, require
 
 
@@ -47,12 +50,30 @@ def restore(values: Mapping[str, Any], groups: Mapping[str, type]) -> RunConfig:
     Raises:
         UserError: values that this version does not understand.
     """
+    left = {name: value for name, value in values.items() if name != "task"}
+    tasks = values.get("task", {})
+    require(isinstance(tasks, Mapping), f"task must be tasks by name, got {tasks!r}")
     with complaints():
         schema = OmegaConf.structured(RunConfig)
         for group, chosen in groups.items():
             schema[group] = OmegaConf.structured(chosen)
-        merged = OmegaConf.merge(schema, escaped(values))
-    return to_objects(cast("DictConfig", merged))
+        merged = OmegaConf.merge(schema, escaped(left))
+        specs = {name: _recorded_task(said) for name, said in tasks.items()}
+    return with_tasks(cast("DictConfig", merged), specs)
+
+
+def _recorded_task(values: Any) -> TaskSpec:
+    """Return the task that a run recorded.
+
+    Raises:
+        UserError: values that a task refuses.
+        OmegaConfBaseException: values that no task has.
+    """
+    try:
+        return part(TaskSpec, values).made()
+    except NotPlainError:
+        merged = OmegaConf.merge(task_schema(), escaped(values))
+        return cast("TaskSpec", OmegaConf.to_object(merged))
 
 
 def override(key: str, value: object) -> str:

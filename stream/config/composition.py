@@ -5,7 +5,7 @@ import gc
 import os
 import secrets
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, partial
@@ -30,7 +30,16 @@ from stream.config.names import chosen_in, unknown_setting
 from stream.config.run import RunConfig
 from stream.config.stream_files import with_its_tasks
 from stream.config.task import TaskSpec
-from stream.config.task_files import check_task_files, check_task_settings, tasks_as_one
+from stream.config.task_files import (
+    add_tasks,
+    check_task_files,
+    check_task_settings,
+    read_whole,
+    task_nodes,
+    tasks_as_one,
+    without_tasks,
+)
+from stream.config.task_node import TaskNode, load_task
 from stream.errors import NeededError, UserError, first_line, require
 
 CONFIG_NAME, VERSION_BASE = "config", "1.3"
@@ -56,6 +65,23 @@ def to_objects(composed: DictConfig) -> RunConfig:
     """
     with _objects_from_it():
         return cast("RunConfig", OmegaConf.to_object(composed))
+
+
+def with_tasks(settings: DictConfig, tasks: Mapping[str, TaskSpec], **parts: Any) -> RunConfig:
+    """Return the typed objects of settings, with tasks that are objects already.
+
+    Args:
+        settings: all but the tasks.
+        tasks: by name.
+        parts: taken instead of those of the settings.
+
+    Raises:
+        UserError: a value that its dataclass refuses, or a missing one.
+    """
+    left = [str(key) for key in settings if key not in ("task", *parts)]
+    with _objects_from_it():
+        made = {key: _object(settings, key) for key in left}
+    return RunConfig(**made, **parts, task=dict(tasks))
 
 
 @contextmanager
@@ -100,7 +126,9 @@ class _Loader(ConfigLoaderImpl):
         """Return what Hydra reads files with; the file of a stream brings those of its tasks."""
         parsed, made = super()._parse_overrides_and_create_caching_repo(config_name, overrides)
         repo: Any = made
-        repo.load_config = partial(with_its_tasks, repo.load_config)
+        read = repo.load_config
+        repo.load_whole = partial(with_its_tasks, read)
+        repo.load_config = partial(with_its_tasks, partial(load_task, read, repo))
         return parsed, repo
 
     def _compose_config_from_defaults_list(
@@ -113,8 +141,17 @@ class _Loader(ConfigLoaderImpl):
         return copy.deepcopy(_Loader._last[1])
 
     def _put_together(self, defaults: list[ResultDefault], repo: Any) -> DictConfig:
-        """Merge files; where one cannot be, say which."""
+        """Merge files; where one cannot be, say which.
+
+        Tasks of which no other file says anything are put in as they are.
+        """
         put_together = super()._compose_config_from_defaults_list
+        tasks = task_nodes(defaults, repo)
+        if tasks:
+            composed = put_together(without_tasks(defaults), repo)
+            if add_tasks(composed, tasks):
+                return composed
+        read_whole(defaults, repo)
         try:
             return put_together(tasks_as_one(defaults, repo), repo)
         except HydraException:
@@ -282,14 +319,10 @@ class Composition:
             ConfigLoaderImpl._apply_overrides_to_config(list(values), self.settings)
         with _objects_from_it():
             tasks = self._tasks if like is None else like.task
-            parts: dict[str, Any] = {
-                str(key): _object(self.settings, str(key)) for key in self.settings if key != "task"
-            }
         if like is not None:
-            parts["stream"] = like.stream
-            return RunConfig(**parts, task=tasks)
+            return with_tasks(self.settings, tasks, stream=like.stream)
         self._refuse_lost_stream()
-        return RunConfig(**parts, task=tasks)
+        return with_tasks(self.settings, tasks)
 
     @cached_property
     def _tasks(self) -> dict[str, TaskSpec]:
@@ -307,6 +340,8 @@ def _object(settings: DictConfig, key: str) -> Any:
 
 def _refuse_additions(node: DictConfig, path: str = "") -> None:
     """Raise UserError for settings that no dataclass knows: ``+name=value`` can bring them in."""
+    if isinstance(node, TaskNode) and node.is_unread:
+        return  # it is what its file says, which was checked
     schema = OmegaConf.get_type(node)
     known = [f"{path}{f.name}" for f in fields(schema)] if is_dataclass(schema) else None
     for key in node:

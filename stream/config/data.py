@@ -1,5 +1,6 @@
 """Settings: which tasks a run learns, where their rows come from, and how many are used."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -42,7 +43,7 @@ class StreamConfig(Settings):
             self.tasks = list(next(iter(self.orders.values())))
         for name, order in self.orders.items():
             odd = sorted(set(order) ^ set(self.tasks)) or sorted(
-                {task for task in order if order.count(task) > 1}
+                task for task, times in Counter(order).items() if times > 1
             )
             require(
                 not odd,

@@ -133,6 +133,11 @@ TABLE = (
         lambda config: config.scenario != "known",
         "with scenario={scenario}: each task has a head of its own",
     ),
+    Effect(
+        ("workers.engine", "workers.per_gpu", "workers.threads", "workers.address"),
+        lambda config: config.workers.used,
+        "with workers.count=1; use workers=2 or more",
+    ),
     Effect(("limits.seed",), _sampled, "with limits.train=null limits.per_class=null"),
     Effect(("data.root",), _rooted, "on these tasks: the folders of their files are absolute"),
     Effect(("task.*.files.*", "task.*.original.*"), _from("files"), "with data={data}"),

@@ -26,6 +26,7 @@ from stream.config.setting import (
 )
 from stream.config.shared_head import SharedHeadConfig, check_classes, require_shares_head
 from stream.config.task import TaskSpec
+from stream.config.workers import WorkersConfig
 from stream.errors import NeededError, choose, require, unknown
 
 LEAKS = ("drop", "warn", "error")
@@ -44,6 +45,7 @@ SCORE_NEUTRAL = (
     "resume",
     "probe",
     "display",
+    "workers",
 )
 ADDED = {
     "backbone.family": None,
@@ -173,6 +175,7 @@ class RunConfig(Settings):
         evaluation: how the score matrix is filled.
         probe: scores within a task.
         checkpoint: when the run is saved.
+        workers: how many tasks are learned at once; ``workers=4`` is ``workers.count=4``.
         select: what is tried for each task, of which the best on validation rows is kept: lists of
             values by the learner's fields, and ``restarts``; null tries nothing.
         seed: the seed of first weights, batches, dropout and everything else that is random.
@@ -204,6 +207,7 @@ class RunConfig(Settings):
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     probe: ProbeConfig = field(default_factory=ProbeConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    workers: WorkersConfig = field(default_factory=WorkersConfig)
     select: Any = None  # or a dict, which OmegaConf cannot merge into a typed one that is null
     seed: int = setting(0, SEED)
     device: str = "auto"
@@ -248,6 +252,7 @@ class RunConfig(Settings):
                 "probe.every and select exclude each other: a task is learned several times",
             )
             candidates_of(self.select, self.learner)
+        self.workers.check(self)
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -263,7 +268,7 @@ class RunConfig(Settings):
         for name, spec in self.task.items():
             by_stream = name in of_stream and spec.cut.is_whole
             parts = parts_of(name, spec, of_stream[name] if by_stream else spec.cut)
-            both = sorted(set(parts) & set(tasks))
+            both = sorted(parts.keys() & tasks.keys())
             require(not both, f"two tasks are called {', '.join(both)}: one is a part of {name}")
             tasks |= parts
             if by_stream:

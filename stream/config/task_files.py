@@ -1,7 +1,8 @@
 """The YAML file of a task: it describes the task that its name says, and no other."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -11,9 +12,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from stream.config.task import TaskSpec
+from stream.config.task_node import GROUP, TaskNode
 from stream.errors import UserError, first_line, require, unknown
-
-GROUP = "task"
 
 
 def check_task_files(defaults: Sequence[ResultDefault], repository: Any) -> None:
@@ -26,8 +26,8 @@ def check_task_files(defaults: Sequence[ResultDefault], repository: Any) -> None
     Raises:
         UserError: a task is asked for twice, or its file describes something else.
     """
-    names = [_name(default) for default in _tasks(defaults)]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    names = Counter(_name(default) for default in _tasks(defaults))
+    twice = sorted(name for name, times in names.items() if times > 1)
     require(not twice, f"a task is learned once; named more than once: {', '.join(twice)}")
     for default in _tasks(defaults):
         name, content, where = _file(default, repository)
@@ -39,6 +39,55 @@ def check_task_files(defaults: Sequence[ResultDefault], repository: Any) -> None
         header = repository.load_config(default.config_path).header
         own_place = default.package != GROUP or header.get("package") not in (None, GROUP)
         require(not own_place, f"{where} must not have a line '# @package'")
+
+
+def task_nodes(defaults: Sequence[ResultDefault], repository: Any) -> dict[str, TaskNode]:
+    """Return the tasks by name, in order; nothing if one of their files is more than its task.
+
+    Args:
+        defaults: everything that Hydra composes, checked by `check_task_files`.
+        repository: Hydra's.
+    """
+    found = {}
+    for default in _tasks(defaults):
+        name, content, _ = _file(default, repository)
+        node = content._get_node(name)
+        if not isinstance(node, TaskNode):
+            return {}
+        found[name] = node
+    return found
+
+
+def without_tasks(defaults: Sequence[ResultDefault]) -> list[ResultDefault]:
+    """Return what is composed besides the tasks."""
+    return [default for default in defaults if not _is_task(default)]
+
+
+def add_tasks(composed: DictConfig, tasks: Mapping[str, TaskNode]) -> bool:
+    """Put tasks into what was composed without them.
+
+    Returns:
+        Whether that could be; not so where another file says something of a task.
+    """
+    place: Any = composed._get_node(GROUP)
+    is_free = isinstance(place, DictConfig) and not place._is_none() and not place._is_missing()
+    if not is_free or len(place) or place._metadata.element_type is not TaskSpec:
+        return False
+    for name, node in tasks.items():
+        place[name] = node
+    return True
+
+
+def read_whole(defaults: Sequence[ResultDefault], repository: Any) -> None:
+    """Have the files of the tasks read by Hydra itself, to be merged with others.
+
+    Args:
+        defaults: everything that Hydra composes.
+        repository: Hydra's.
+    """
+    for default in _tasks(defaults):
+        repository.cache.pop(f"config_path={default.config_path}", None)
+    repository.load_config = repository.load_whole
 
 
 def tasks_as_one(defaults: Sequence[ResultDefault], repository: Any) -> list[ResultDefault]:

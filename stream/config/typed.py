@@ -19,6 +19,7 @@ from hydra.errors import HydraException
 from stream.config.complaints import complaints
 from stream.config.compose import literal
 from stream.config.names import GROUPS
+from stream.config.workers import SHORT_FORM
 from stream.errors import require
 
 PATHS = re.compile(
@@ -80,6 +81,8 @@ def in_grammar(text: str, *, multirun: bool) -> str:
         return text
     if start.startswith(OPEN):
         return f"++{text}"
+    if start == SHORT_FORM:
+        return f"{SHORT_FORM}.count={value}"
     is_group = key.partition("@")[0] in GROUPS or "/" in key
     is_path = PATHS.fullmatch(key) is not None
     may_be_empty = is_group or (key.startswith("hydra.") and not is_path)  # it is an empty text

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import SPLITS
+from stream.data.cache.entries import Prepared, TaskCache
 from stream.data.layout import layout_of
 from stream.data.loading import load_tasks
-from stream.data.prepare.leakage import Leak, handle_leaks
+from stream.data.prepare.leakage import Leak, handle_leaks, say_leaks
 from stream.data.prepare.samples import num_short, subsample
 from stream.data.task import LoadedTask, Task
 from stream.data.text_encoder import TextEncoder
@@ -42,7 +43,21 @@ def build_tasks(
     Raises:
         UserError: data that are missing or wrong, or leaks with ``leaks=error``.
     """
-    tasks = []
+    cache = TaskCache(config, encoder.key)
+    prepared = cache.read()
+    if prepared is None:
+        prepared = _prepare(config, encoder, notify)
+        cache.write(prepared)
+    else:
+        notify(f"reading {count(len(config.task), 'task')}", "as they were encoded before")
+    say_leaks(prepared.leaks, config.leaks)
+    _say_short(config.limits.per_class, prepared.short)
+    order = arrange(prepared.tasks, config.order, config.order_seed, config.stream.orders)
+    return order, prepared.leaks
+
+
+def _prepare(config: RunConfig, encoder: TextEncoder, notify: Notify) -> Prepared:
+    """Load every task, handle leaks between them, take samples, and encode."""
     of, all_tasks = len(config.task), count(len(config.task), "task")
 
     def reading(name: str, number: int) -> None:
@@ -51,25 +66,30 @@ def build_tasks(
     loaded = load_tasks(config.data, config.task, cache_folder(config.cache), reading)
     notify("checking leaks", "")
     leaks = handle_leaks(loaded, config.leaks)
-    _say_short(config, loaded)
+    short = _short(config, loaded)
+    tasks = []
     for number, (name, task) in enumerate(loaded.items(), 1):
         notify(f"encoding {all_tasks}", f"{number} of {of}, {name}")
         tasks.append(_encode(config, name, task, encoder))
-    return arrange(tasks, config.order, config.order_seed, config.stream.orders), leaks
+    return Prepared(tasks, leaks, short)
 
 
-def _say_short(config: RunConfig, loaded: Mapping[str, LoadedTask]) -> None:
-    """Log which tasks have fewer training rows of a class than ``limits.per_class`` asks for."""
-    wanted = config.limits.per_class
+def _short(config: RunConfig, loaded: Mapping[str, LoadedTask]) -> list[str]:
+    """Return which tasks have fewer training rows of a class than ``limits.per_class`` asks for."""
+    wanted, short = config.limits.per_class, []
     if wanted is None:
-        return
-    short = []
+        return []
     for name, task in loaded.items():
         labels = config.task[name].labels
         num_labels = None if labels is None else len(labels)
         found = num_short(task.rows["train"], num_labels, wanted)
         if found:
             short.append(f"{name} ({found} of {num_labels or 1})")
+    return short
+
+
+def _say_short(wanted: int | None, short: Sequence[str]) -> None:
+    """Log which tasks have fewer training rows of a class than ``wanted``."""
     if short:
         LOG.warning(
             "limits.per_class=%d: all rows are taken of classes that have fewer: %s",

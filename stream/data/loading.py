@@ -8,11 +8,12 @@ import numpy as np
 
 from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.parts import whole_of
-from stream.config.task import PARQUET_SPLITS, SPLITS, TaskSpec
+from stream.config.task import PARQUET_SPLITS, SPLITS, FilesSource, TaskSpec
 from stream.data.prepare.cutting import part_of
 from stream.data.prepare.splits import prepare_splits
 from stream.data.sources import generated
 from stream.data.sources.files import read_files
+from stream.data.sources.finding import Found, find_files
 from stream.data.sources.hub import read_hub
 from stream.data.table import Account
 from stream.data.task import LoadedTask
@@ -94,18 +95,52 @@ def _load_generated(data: GeneratedData, name: str, spec: TaskSpec, cache: Path)
 def _load_files(data: FilesData, name: str, spec: TaskSpec, cache: Path) -> LoadedTask:
     """Read the task's files below ``data.root``."""
     del cache
-    root = Path(data.root or ".").expanduser()  # absolute folders need none
-    require(root.is_dir(), f"data.root={data.root!r} is not a folder (looked in {root.resolve()})")
-    files = spec.files
-    if spec.original.text and not (root / files.folder).exists():
-        files = spec.original
-    folder = root / files.folder
+    files, folder = _located(data, spec)
     splits = files.splits or PARQUET_SPLITS
     try:
         tables = {part: read_files(folder, file, files.dialect) for part, file in splits.items()}
     except UserError as error:
         raise UserError(f"task {name!r}: {error}") from error
     return prepare_splits(name, spec, files, tables)
+
+
+def _located(data: FilesData, spec: TaskSpec) -> tuple[FilesSource, Path]:
+    """Return which form of a task's files is there, and their folder.
+
+    Raises:
+        UserError: ``data.root`` is not there.
+    """
+    root = Path(data.root or ".").expanduser()  # absolute folders need none
+    require(root.is_dir(), f"data.root={data.root!r} is not a folder (looked in {root.resolve()})")
+    files = spec.files
+    if spec.original.text and not (root / files.folder).exists():
+        files = spec.original
+    return files, root / files.folder
+
+
+def files_read(data: Any, tasks: Mapping[str, TaskSpec]) -> list[Found] | None:
+    """Return the files that `load_tasks` reads now, of each table of each task.
+
+    Args:
+        data: the settings of the source: `GeneratedData`, `FilesData` or `HubData`.
+        tasks: the tasks by name.
+
+    Returns:
+        What is read, in order; None where more than files decides what the rows are.
+
+    Raises:
+        UserError: a file is missing.
+    """
+    if isinstance(data, GeneratedData):
+        return []
+    if not isinstance(data, FilesData):
+        return None
+    found = []
+    for spec in tasks.values():
+        files, folder = _located(data, spec)
+        splits = files.splits or PARQUET_SPLITS
+        found.extend(find_files(folder, file) for file in splits.values())
+    return found
 
 
 def _load_hub(data: HubData, name: str, spec: TaskSpec, cache: Path) -> LoadedTask:

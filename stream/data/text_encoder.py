@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -13,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stream.concurrent_writing import folder_at_once
 from stream.data.layout import Layout
 from stream.data.marks import ensure_marks
 from stream.data.spans.tokens import span_arrays, span_split
@@ -38,6 +37,7 @@ class TextEncoder:
         pad_id: the id of the padding token, which is always masked. If the tokenizer has none, the
             token at the end of a text serves as padding.
         vocabulary_size: how many rows an embedding table must have for every token to find its own.
+        key: a hash of all that decides the tokens of a text.
         encoded: how many rows were encoded rather than read from the cache.
     """
 
@@ -67,7 +67,7 @@ class TextEncoder:
         self.vocabulary_size = max(len(tokenizer), *(n + 1 for n in tokenizer.added_tokens_decoder))
         self._max_length = max_length
         key = f"{FORMAT} {max_length} {self._tokenizer.to_str()}"
-        self._key = hashlib.sha256(key.encode()).hexdigest()
+        self.key = hashlib.sha256(key.encode()).hexdigest()
         self._cache = cache / "encoded"
         self.encoded = 0
 
@@ -79,7 +79,7 @@ class TextEncoder:
         temporary folder that is then renamed, so several runs can do this at once. The arrays are
         memory maps.
         """
-        key = " ".join([rows_hash, self._key, *([layout.key] if layout else [])])
+        key = " ".join([rows_hash, self.key, *([layout.key] if layout else [])])
         folder = self._cache / hashlib.sha256(key.encode()).hexdigest()
         if not (folder / "facts.json").is_file():
             self._write(folder, rows, layout)
@@ -102,17 +102,10 @@ class TextEncoder:
     def _write(self, folder: Path, rows: Rows, layout: Layout | None) -> None:
         """Encode one split and write it to the cache, completely or not at all."""
         arrays, truncated = self._encode(rows, layout)
-        self._cache.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=self._cache))
-        for name, array in arrays.items():
-            np.save(temporary / f"{name}.npy", array)
-        (temporary / "facts.json").write_text(json.dumps({"truncated": truncated}))
-        try:
-            temporary.rename(folder)
-        except OSError:
-            if not (folder / "facts.json").is_file():
-                raise
-            shutil.rmtree(temporary)  # another run wrote the same files first
+        with folder_at_once(folder) as temporary:
+            for name, array in arrays.items():
+                np.save(temporary / f"{name}.npy", array)
+            (temporary / "facts.json").write_text(json.dumps({"truncated": truncated}))
 
     def _encode(self, rows: Rows, layout: Layout | None) -> tuple[dict[str, np.ndarray], int]:
         """Return the arrays of the token cache by name, and how many rows were cut."""

@@ -1,8 +1,9 @@
 """A task's own metrics, from predictions to scores in [-1, 1].
 
 A metric takes the logits of a split, float32 [N, K], and its targets: class indices [N], scores [N]
-for regression (K = 1), or the answers of spans. scipy.stats and scikit-learn are imported when a
-score is taken: it takes most of a second.
+for regression (K = 1), or the answers of spans. The formulas are those of scikit-learn and SciPy to
+the last bit (`tests/evaluation/test_task_metrics.py`). Both are not imported for them, which takes
+a second and more, and scikit-learn's checks take a hundred times as long as counting.
 """
 
 import math
@@ -71,20 +72,13 @@ def _classes(logits: np.ndarray) -> np.ndarray:
 
 
 def _accuracy(logits: np.ndarray, targets: np.ndarray) -> float:
-    from sklearn import metrics
-
-    return float(metrics.accuracy_score(targets, _classes(logits)))
+    return float((_classes(logits) == targets).mean())
 
 
 def _f1(logits: np.ndarray, targets: np.ndarray) -> float:
     """Of class 1, as GLUE."""
-    from sklearn import metrics
-
-    predicted = _classes(logits)
-    if not ((predicted == 1).any() or (targets == 1).any()):
-        return math.nan
     # Of class 1 against all else: a text that another task answers is of no class here.
-    return float(metrics.f1_score(targets == 1, predicted == 1))
+    return _f1_of(1, _classes(logits), targets)
 
 
 def _macro_f1(logits: np.ndarray, targets: np.ndarray) -> float:
@@ -93,29 +87,54 @@ def _macro_f1(logits: np.ndarray, targets: np.ndarray) -> float:
     Another task's answer is predicted as a class more (`stream.evaluation.foreign`), which has no
     F1 of its own: it is a miss of the right class.
     """
-    from sklearn import metrics
+    predicted = _classes(logits)
+    return float(np.mean([_f1_of(label, predicted, targets) for label in np.unique(targets)]))
 
-    taken: Any = metrics.f1_score  # its stub knows no array of labels
-    return float(taken(targets, _classes(logits), average="macro", labels=np.unique(targets)))
+
+def _f1_of(label: int, predicted: np.ndarray, targets: np.ndarray) -> float:
+    """Return twice the hits by the sum of what is predicted and what is right; NaN for 0 / 0."""
+    is_predicted, is_right = predicted == label, targets == label
+    total = int(is_predicted.sum() + is_right.sum())
+    return 2.0 * int((is_predicted & is_right).sum()) / total if total else math.nan
 
 
 def _matthews(logits: np.ndarray, targets: np.ndarray) -> float:
-    from sklearn import metrics
-
+    """The correlation of several classes (Gorodkin 2004, equation 8)."""
     predicted = _classes(logits)
     if _is_constant(predicted, targets):
         return math.nan
-    return float(metrics.matthews_corrcoef(targets, predicted))
+    size = 1 + int(max(predicted.max(), targets.max()))
+    found = np.bincount(predicted, minlength=size).astype(np.float64)
+    right = np.bincount(targets, minlength=size).astype(np.float64)
+    number, hits = float(len(targets)), float((predicted == targets).sum())
+    spreads = (number**2 - found @ found) * (number**2 - right @ right)
+    return float((hits * number - right @ found) / np.sqrt(spreads))
 
 
-def _correlation(name: str, logits: np.ndarray, targets: np.ndarray) -> float:
-    """Return ``spearmanr`` or ``pearsonr`` of scipy.stats, in float64."""
+def _spearman(logits: np.ndarray, targets: np.ndarray) -> float:
+    """Pearson's correlation of the ranks, where equal values share the mean of their ranks."""
+    predicted = logits[:, 0]
+    if _is_constant(predicted, targets):
+        return math.nan
+    ranks = [_ranks(values.astype(np.float64)) for values in (predicted, targets)]
+    return float(np.corrcoef(ranks)[1, 0])
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Return the rank of each value from 1, float64 [N]."""
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(sizes)
+    return (last - (sizes - 1) / 2)[group]
+
+
+def _pearson(logits: np.ndarray, targets: np.ndarray) -> float:
+    """In float64, by SciPy."""
     from scipy import stats
 
     predicted = logits[:, 0]
     if _is_constant(predicted, targets):
         return math.nan
-    correlated: Any = getattr(stats, name)(predicted.astype(np.float64), targets.astype(np.float64))
+    correlated: Any = stats.pearsonr(predicted.astype(np.float64), targets.astype(np.float64))
     return float(correlated.statistic)
 
 
@@ -134,8 +153,8 @@ _METRICS: Mapping[str, Metric] = {
     "f1": _f1,
     "macro_f1": _macro_f1,
     "matthews_correlation": _matthews,
-    "spearman": partial(_correlation, "spearmanr"),
-    "pearson": partial(_correlation, "pearsonr"),
+    "spearman": _spearman,
+    "pearson": _pearson,
     "answer_f1": partial(_judged, "answer_f1"),
     "exact_match": partial(_judged, "exact_match"),
 }

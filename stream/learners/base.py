@@ -42,7 +42,7 @@ from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
 from stream.models.modules.active_tasks import ActiveTasks, Sources
 from stream.models.modules.by_task import task_of_parameters
-from stream.models.modules.fresh import draw_into, drawn_values
+from stream.models.modules.fresh import draw_into, drawn_values, fresh_modules
 from stream.models.sparse_parameters import SparseTaskParameters
 from stream.models.task_parameters import TaskParameters, copy_named
 
@@ -194,10 +194,11 @@ class Learner(Settings):
         self.setup(encoder, names)
         encoder.to(model.device)
         self._task_of = task_of_parameters(encoder)
-        for name in sorted(set(self._task_of.values())):
-            draw_into(encoder, seed, name, of_task=name)
+        self._fresh = fresh_modules(encoder)
+        for name in sorted(filter(None, self._fresh)):
+            draw_into(self._fresh[name], seed, name)
         if not self.tags.parameter_isolation:
-            draw_into(encoder, seed)
+            draw_into(self._fresh[None], seed)
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.reads(name) and self.trains(name))
         trained = {name for name, p in encoder.named_parameters() if p.requires_grad}
@@ -265,11 +266,17 @@ class Learner(Settings):
         if self.tags.uses_encoder:
             now = self.model.encoder.read_parameters()
             assert self.read_parameters.keys() == now.keys(), "modules are inserted in `setup`"
-            self.model.add_head(task)
+            self._take_head(task)
             self.mark_trained(task)
             self.task_parameters.start(task.name, self.initial_values(task.name))
             self.active.show(self.sources(task.name))
         self.begin_task(task)
+
+    def _take_head(self, task: Task) -> None:
+        """Have the head that answers ``task`` in the model; isolated ones alone need no other."""
+        self.model.add_head(task)
+        if self.tags.parameter_isolation:
+            self.model.rest_heads(but=task.head_name)
 
     def mark_trained(self, task: Task) -> None:
         """Let learning ``task`` change the heads and the modules by task that are its own."""
@@ -288,7 +295,7 @@ class Learner(Settings):
         """
         if not self.tags.parameter_isolation:
             return self.task_parameters.first
-        return {**self.task_parameters.first, **drawn_values(self.model.encoder, self.seed, task)}
+        return {**self.task_parameters.first, **drawn_values(self._fresh[None], self.seed, task)}
 
     def finish(self, task: Task) -> None:
         """Keep what serves ``task`` from now on; `end_task`."""
@@ -346,15 +353,19 @@ class Learner(Settings):
         own = self.task_parameters.tensors(task)
         if own is None:
             raise KeyError(f"task {task!r} was not learned")
-        read = {*self._serving_sources(task).names, None}
-        parameters = self.task_parameters
-        state = {
-            name: parameters.base(name, parameter)
-            for name, parameter in self.read_parameters.items()
-            if self._task_of.get(name) in read
-        } | own
-        named = {f"encoder.{name}": tensor for name, tensor in state.items()}
-        return {**named, **self.model.head_state(self._head_of(task)), **extra}
+        read = set(self._serving_sources(task).names)
+        modules = {n: self.read_parameters[n] for n, of in self._task_of.items() if of in read}
+        named = {f"encoder.{name}": tensor for name, tensor in {**modules, **own}.items()}
+        head = self.model.head_state(self._head_of(task))
+        return {**self.common_state(task), **named, **head, **extra}
+
+    def common_state(self, task: str) -> Tensors:
+        """Return the part of `served_state` that is of the encoder, and of no task alone."""
+        del task  # what serves one task may be of another encoder than what serves the next
+        if not self.tags.uses_encoder:
+            return {}
+        shared = {n: p for n, p in self.read_parameters.items() if n not in self._task_of}
+        return {f"encoder.{n}": t for n, t in self.task_parameters.common(shared).items()}
 
     def _extra(self, task: str) -> Tensors:
         """Return the task's ``task_tensors``; methods without the encoder have nothing else."""
@@ -401,7 +412,7 @@ class Learner(Settings):
         left = dict(tensors)
         if self.tags.uses_encoder:
             if not self.shares_head:
-                self.model.add_head(task)
+                self._take_head(task)
             modules = {f"encoder.{name}": p for name, p in self.task_modules(task.name).items()}
             whole = {**modules, **self._own_head(task.name)}
             if missing := sorted(whole.keys() - left.keys()):
@@ -417,6 +428,21 @@ class Learner(Settings):
         self._newest = task.name
         if self.buffer is not None and not serve_only:
             self.buffer.restore(task)
+
+    def forget(self, task: Task) -> None:
+        """Be again as if ``task``, which was learned or loaded, had never been met.
+
+        For workers, which keep no task; so the learner's tasks are isolated.
+        """
+        assert self.tags.parameter_isolation, f"tasks of {self.name} share what they learn"
+        self.learned = [other for other in self.learned if other.name != task.name]
+        self.task_tensors.pop(task.name, None)
+        if not self.tags.uses_encoder:
+            return
+        self.model.forget_head(task.name)
+        self.task_parameters.forget(task.name)
+        if task.name in self._task_of.values():
+            draw_into(self.model.encoder, self.seed, task.name, of_task=task.name)
 
     def shared_state(self) -> Tensors:
         """Return what learning changed and no single task owns, by its name in the model."""

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 
 from stream.models.encoder import Encoder
+from stream.models.gathered_gradients import GatheredGradients
+from stream.models.joined_maps import join_attention_maps
 
 
 def copy_all(into: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
@@ -32,14 +34,27 @@ class Bf16Encoder:
 
     Casting every weight where it is used, as autocast does, is half of all kernels of a step. Here
     what is trained is copied at once before, and its gradients at once after. What the original
-    stores in bf16 or 4 bits itself (`to_bf16`, `four_bit`) the two share.
+    stores in bf16 or 4 bits itself (`to_bf16`, `four_bit`) the two share. On a GPU, which waits for
+    the start of every kernel, products are put together where they can be.
     """
 
-    def __init__(self, original: Encoder):
+    def __init__(self, original: Encoder, *, together: bool | None = None):
+        """Copy an encoder into which methods have inserted all that they insert.
+
+        Args:
+            original: the encoder, in float32.
+            together: whether products are put together; by default on a GPU.
+        """
         self._original = original
         same = {id(p): p for p in original.parameters() if p.dtype != torch.float32}
         self.encoder = copy.deepcopy(original, same)
         to_bf16(self.encoder)
+        if together is None:
+            together = next(original.parameters()).is_cuda
+        self._gathered: GatheredGradients | None = None
+        if together:
+            join_attention_maps(self.encoder)
+            self._gathered = GatheredGradients(inserted_modules(self.encoder))
 
     def read_all(self) -> None:
         """Take all weights, and note what is trained from now on."""
@@ -62,10 +77,14 @@ class Bf16Encoder:
         self._take_mode()
         for half in self._halves:
             half.grad = None
+        if self._gathered is not None:
+            self._gathered.forget()
         copy_all(self._halves, self._trained)
 
     def give_gradients(self) -> None:
         """Give the gradients to the original, in float32, on top of any that it has."""
+        if self._gathered is not None:
+            self._gathered.make()
         gradients, halves, before = [], [], []
         for original, half in zip(self._trained, self._halves, strict=True):
             if half.grad is not None:
@@ -77,3 +96,12 @@ class Bf16Encoder:
         copy_all(gradients, halves)
         for gradient, earlier in before:  # of what reads weights besides the encoder
             gradient.add_(earlier)
+
+
+def inserted_modules(encoder: Encoder) -> list[nn.Module]:
+    """Return the modules whose own parameters did not come with the encoder."""
+    return [
+        module
+        for path, module in encoder.named_modules()
+        if any(f"{path}.{name}" not in encoder.pretrained for name in module._parameters)
+    ]

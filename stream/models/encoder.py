@@ -243,7 +243,8 @@ class Encoder(nn.Module):
             vectors = torch.full_like(mask[:, :1], first).expand(-1, more)
             return self._widened((mask.cumsum(1) - 1).clamp(min=0) + first, vectors)
         if first == 0 and batch.padding == "right":
-            return torch.arange(batch.width, device=mask.device)[None].clamp(max=self._last)
+            columns = torch.arange(batch.width, device=mask.device)[None]
+            return columns if batch.width <= self._last + 1 else columns.clamp(max=self._last)
         return (mask.cumsum(1) * mask + (first - 1)).clamp(min=0)
 
     def reads(self, name: str) -> bool:

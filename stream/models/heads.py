@@ -1,8 +1,13 @@
 """The model that learners train: one encoder and a linear head a task, or one for all tasks.
 
+The heads of isolated tasks rest while they are not needed (`TaskModel.rest_heads`): they are no
+part of the model then, and in main memory, so that a step takes as long after a thousand tasks as
+after one.
+
 B examples, L tokens, D width, K outputs of a task's head.
 """
 
+import copy
 from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -99,6 +104,8 @@ class States(NamedTuple):
 
     def of(self, rows: slice) -> "States":
         """Return those of some rows."""
+        if rows.start == 0 and rows.stop == len(self.texts):  # a slice goes back in two kernels
+            return self
         return States(*(tensor[rows] for tensor in self))
 
 
@@ -145,6 +152,7 @@ class TaskModel(nn.Module):
         """Averages gradients over ranks; None where there is one alone."""
         self.encoder = encoder
         self.heads = ByTask()
+        self._resting: dict[str, Head] = {}  # by task, and no modules of this one
         self.dropout = nn.Dropout(dropout)
         self._seed = seed
 
@@ -156,19 +164,32 @@ class TaskModel(nn.Module):
     def add_head(self, task: Task) -> None:
         """Add the task's head unless it is there; its first weights depend on the name alone.
 
-        A regression head starts at the middle of the score range, so that the loss starts at the
-        labels' variance instead of their square.
+        One that rests comes back. A regression head starts at the middle of the score range, so
+        that the loss starts at the labels' variance instead of their square.
         """
         if task.shared is not None:
             self._meet_task(task.name, task.shared)
             return
         if task.name in self.heads:
             return
+        head = self._resting.pop(task.name, None) or self._new_head(task)
+        self.heads[task.name] = head.to(self.device).train(self.training)
+
+    def _new_head(self, task: Task) -> Head:
+        """Return the task's head before it has learned anything."""
         head = Head(self.encoder.width, task.num_outputs)
         self._draw(head.weight, task.name)
         middle = sum(task.spec.score_range) / 2 if task.spec.score_range else 0.0
         nn.init.constant_(head.bias, middle)
-        self.heads[task.name] = head.to(self.device).requires_grad_(requires_grad=False)
+        return head.requires_grad_(requires_grad=False)
+
+    def rest_heads(self, *, but: str) -> None:
+        """Take all heads but one out of the model, into main memory, until they are needed."""
+        for name in [name for name in self.heads if name != but]:
+            head = self.head(name)
+            del self.heads[name]
+            head.zero_grad(set_to_none=True)
+            self._resting[name] = head.cpu().requires_grad_(requires_grad=False)
 
     def _draw(self, weights: torch.Tensor, name: str) -> None:
         """Draw first weights in place; they depend on the name alone."""
@@ -206,37 +227,53 @@ class TaskModel(nn.Module):
         grown = head.grown(rows) if isinstance(head, SharedHead) else new
         self.heads[SHARED_HEAD] = grown.train(self.training).requires_grad_(requires_grad=False)
 
+    def forget_head(self, name: str) -> None:
+        """Keep no head of a task that was met."""
+        if self._resting.pop(name, None) is None:
+            del self.heads[name]
+
     @contextmanager
     def headed(self, task: Task) -> Iterator[None]:
         """Have a head for a task inside the block, learned or not.
 
-        A task's own head stays. A shared head meets no class here: it answers among those met so
-        far, and, while there are none, among all of the stream by their first weights.
+        Afterwards all heads are as they were. A shared head meets no class here: it answers among
+        those met so far, and, while there are none, among all of the stream by their first weights.
         """
-        if task.shared is None:
-            self.add_head(task)
-            yield
-        elif self.num_met():
+        if task.shared is not None:
+            with self._shared_headed(task.shared):
+                yield
+        elif task.name in self.heads:
             yield
         else:
-            self.meet(task.shared, len(task.shared.names))
+            rests = self._resting.get(task.name)
+            # A copy, on another device; on the same one what rests is what serves.
+            head = self._new_head(task) if rests is None else rests
+            there = head if head.weight.device == self.device else copy.deepcopy(head)
+            self.heads[task.name] = there.to(self.device).train(self.training)
             try:
                 yield
             finally:
-                del self.heads[SHARED_HEAD]
+                del self.heads[task.name]
 
-    def sort_heads(self, names: Sequence[str]) -> None:
-        """Put the heads there are in the order of ``names``: sums over all follow it."""
-        found = {name: self.heads[name] for name in names if name in self.heads}
-        self.heads.clear()
-        self.heads.update(found)
+    @contextmanager
+    def _shared_headed(self, shared: SharedClasses) -> Iterator[None]:
+        """Have a head of all classes inside the block, if none was met so far."""
+        if self.num_met():
+            yield
+            return
+        self.meet(shared, len(shared.names))
+        try:
+            yield
+        finally:
+            del self.heads[SHARED_HEAD]
 
     def head_state(self, name: str) -> dict[str, torch.Tensor]:
-        """Return the tensors of a head by their names in this model."""
-        return {f"heads.{name}.{key}": rows for key, rows in self.head(name).state().items()}
+        """Return the tensors of a head, one that rests too, by their names in this model."""
+        head = self.head(name) if name in self.heads else self._resting[name]
+        return {f"heads.{name}.{key}": rows for key, rows in head.state().items()}
 
     def head(self, name: str) -> Head:
-        """Return a head: `Task.head_name` says which one answers a task."""
+        """Return a head of the model: `Task.head_name` says which one answers a task."""
         head = self.heads[name]
         assert isinstance(head, Head)
         return head

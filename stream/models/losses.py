@@ -72,7 +72,7 @@ def summed_loss(batch: Batch, logits: list[torch.Tensor]) -> torch.Tensor:
         part_loss(part, part_logits, labels)
         for part, part_logits, labels in zip(batch.parts, logits, batch.labels, strict=True)
     ]
-    return torch.stack(losses).sum()
+    return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
 
 
 def batch_loss(batch: Batch, logits: list[torch.Tensor]) -> torch.Tensor:

@@ -33,6 +33,9 @@ class Masks:
         if kind == "sdpa":
             choose(f"attention of {config.model_type}", kind, family.attentions)
         self._adds = kind == "eager" and family.mask == "added"
+        # A family that counts distances adds a bias of its own to each layer's scores.
+        simple = family.mask == "added" and family.positions.kind != "relative"
+        self._takes_logarithms = kind == "sdpa" and simple
         self._causal = family.causal
         self._windows = _windows(config, family) if kind in ("eager", "sdpa") else {}
         self.reads_places = bool(self._windows)
@@ -46,13 +49,18 @@ class Masks:
             order: the places of tokens (`places`), [B, L]; read where `reads_places`.
             dtype: of the attention scores.
         """
+        once = self._takes_logarithms and captured(mask)
         if not self._windows:
+            if once:
+                return logarithm(mask[:, None, None], dtype)
             return added(mask[:, None, None], dtype) if self._adds else mask
         assert order is not None, "such masks compare places"
         found = {}
         for name, window in self._windows.items():
             read = readable(mask, order, window, causal=self._causal)
-            found[name] = added(read, dtype) if self._adds else read
+            if self._adds or once:
+                read = added(read, dtype) if self._adds else logarithm(read, dtype)
+            found[name] = read
         return found.get(ALL, found)
 
 
@@ -82,6 +90,21 @@ def added(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         dtype: of the scores.
     """
     return (1 - mask.to(dtype)) * torch.finfo(dtype).min
+
+
+def logarithm(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return what torch's attention makes of a mask itself, in every layer: 0, or minus infinity.
+
+    Args:
+        mask: 1 where a token is read, of any shape.
+        dtype: of the queries.
+    """
+    return mask.to(dtype).log()
+
+
+def captured(tensor: torch.Tensor) -> bool:
+    """Whether what is computed of a tensor now goes into a CUDA graph."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def readable(
@@ -168,8 +191,7 @@ class Reading:
             return _Read(readable(tokens, places(tokens), None, causal=True))
         read = tokens.bool()[:, None, None]
         # As in transformers: without a mask attention is faster; a graph cannot look.
-        looks = not (read.is_cuda and torch.cuda.is_current_stream_capturing())
-        return _Read(None if looks and bool(read.all()) else read)
+        return _Read(None if not captured(read) and bool(read.all()) else read)
 
     def __deepcopy__(self, memo: object) -> "Reading":
         """Return a new one: a copy of the encoder has passes of its own."""

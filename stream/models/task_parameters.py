@@ -2,7 +2,8 @@
 
 The encoder has one working copy of every such parameter. A task's own values are copied into it to
 learn or serve that task, so a switch is a copy in place: no module is exchanged, and no pointer
-changes.
+changes. The values of all other tasks are in main memory, each task's in one block, which goes to
+the encoder's device at once when it is needed there.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,19 +31,27 @@ class TaskParameters:
         self.working = {n: p for n, p in encoder.named_parameters() if n in wanted}
         missing = wanted - self.working.keys()
         assert not missing, f"no such parameters: {sorted(missing)}"
-        self._stored: dict[str, Tensors] = {}
-        self.first = self._copy()
+        assert len({p.dtype for p in self.working.values()}) <= 1, "what tasks own is of one type"
+        self._blocks: dict[str, torch.Tensor] = {}  # by task: all of its values, one after another
+        self.first = {name: tensor.detach().clone() for name, tensor in self.working.items()}
         self.active: str | None = None
 
-    def _copy(self) -> Tensors:
-        """Copy the working tensors."""
-        return {name: tensor.detach().clone() for name, tensor in self.working.items()}
+    def _block(self, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return a copy of the values of all working tensors as one flat tensor."""
+        flat = [tensors[name].detach().reshape(-1) for name in self.working]
+        return torch.cat(flat) if flat else torch.empty(0)
 
-    def _show(self, values: Tensors) -> None:
+    def _named(self, block: torch.Tensor) -> Tensors:
+        """Return the tensors of a block by name; they are views of it."""
+        pieces = block.split([tensor.numel() for tensor in self.working.values()])
+        named = zip(self.working.items(), pieces, strict=True)
+        return {name: piece.view(tensor.shape) for (name, tensor), piece in named}
+
+    def _show(self, values: Mapping[str, torch.Tensor]) -> None:
         """Copy values into the working tensors, in place."""
         copy_all(list(self.working.values()), [values[name] for name in self.working])
 
-    def start(self, task: str, values: Tensors) -> None:
+    def start(self, task: str, values: Mapping[str, torch.Tensor]) -> None:
         """Give ``task`` the working copy, with these values."""
         self._show(values)
         self.active = task
@@ -50,21 +59,29 @@ class TaskParameters:
     def store(self, task: str) -> None:
         """Keep the working copy as the values of ``task``."""
         assert self.active == task, f"{self.active} is being learned, not {task}"
-        self._stored[task] = self._copy()
+        # Pageable: pinned blocks would take main memory from all other programs for good, and one
+        # block goes over at once anyway.
+        self._blocks[task] = self._block(self.working).cpu()
 
     def values(self, task: str) -> Tensors | None:
-        """Return the values with which ``task`` is served; None if it was never started."""
-        return self.tensors(task)
+        """Return the values with which a stored task is served; None if there are none."""
+        if task not in self._blocks:
+            return None
+        device = next((tensor.device for tensor in self.working.values()), None)
+        return self._named(self._blocks[task].to(device))
 
     def tensors(self, task: str) -> Tensors | None:
-        """Return the own tensors of ``task``; None if it was never started."""
-        if task in self._stored:
-            return self._stored[task]
+        """Return the own tensors of ``task``, in main memory; None if it was never started.
+
+        Those of a task that is being learned are the working ones.
+        """
+        if task in self._blocks:
+            return self._named(self._blocks[task])
         return dict(self.working) if task == self.active else None
 
-    def base(self, name: str, parameter: torch.Tensor) -> torch.Tensor:
-        """Return what tasks share of the encoder's parameter ``name``."""
-        return parameter
+    def common(self, parameters: Mapping[str, torch.Tensor]) -> Tensors:
+        """Return what serves every task of the encoder's ``parameters``."""
+        return {name: tensor for name, tensor in parameters.items() if name not in self.working}
 
     def load(self, task: str, tensors: Mapping[str, torch.Tensor]) -> None:
         """Take the own tensors of a task that was learned before, and serve it.
@@ -79,13 +96,18 @@ class TaskParameters:
             if tensor.shape != tensors[name].shape:
                 shapes = tuple(tensors[name].shape), tuple(tensor.shape)
                 raise ValueError(f"encoder.{name} has shape {shapes[0]}, expected {shapes[1]}")
-        self.start(task, dict(tensors))
+        self.start(task, tensors)
         self.store(task)
+
+    def forget(self, task: str) -> None:
+        """Keep nothing of ``task``; another one is learned or served next."""
+        self._blocks.pop(task, None)
+        self.active = None if self.active == task else self.active
 
     @contextmanager
     def holding(self, values: Tensors) -> Iterator[None]:
         """Put values into the working copy inside the block; afterwards it is as it was."""
-        before = self._copy()
+        before = self._named(self._block(self.working))
         self._show(values)
         try:
             yield

@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
+
+REUSED = "reused"
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,19 @@ class Cell:
         if not math.isfinite(self.score):
             raise ValueError(f"a score must be finite, got {self.score}")
 
+    def reused(self) -> Self:
+        """Return what a later row holds whose equal fingerprint proved an equal score.
+
+        All later rows hold one object: a cell that is reused already is returned itself.
+        """
+        return self if self.state == REUSED else replace(self, state=REUSED, seconds=0.0)
+
+    def reuses(self, above: "Cell | None") -> bool:
+        """Whether this is what `reused` returns for the newest evidence ``above`` it."""
+        if above is None or self.state != REUSED:
+            return False
+        return self is above or self == above.reused()
+
 
 @dataclass
 class ScoreMatrix:
@@ -102,6 +118,11 @@ class ScoreMatrix:
         """
         assert self.cells[after][on] is None, f"cell ({after}, {on}) was already evaluated"
         self.cells[after][on] = cell
+
+    def above(self, after: int, on: int) -> Cell | None:
+        """Return the newest evidence on task ``on`` in the rows before row ``after``."""
+        rows = range(after - 1, -1, -1)
+        return next((cell for i in rows if (cell := self.cells[i][on]) is not None), None)
 
     def last(self, task: str) -> Cell:
         """Return the newest evidence on a task.

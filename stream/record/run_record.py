@@ -1,12 +1,12 @@
 """The record of a run, ``results.json``: its form, and the one place that reads and writes it.
 
 T tasks. Scores are fractions on each task's own metric; what was not evaluated or is undefined is
-null. Keys are added, never renamed; ``schema`` is raised when a reader has to know. The file is one
-line, because it is written after every task; ``python -m json.tool FILE`` shows it to people.
+null. Keys are added, never renamed; ``schema`` is raised when a reader has to know. The file is
+written when a run begins and when it ends or stops. What a learned task adds is a line of
+``rows.jsonl`` (`stream.record.rows`) at once: a run that was killed is read from both.
 """
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -14,148 +14,36 @@ from typing import Any, Literal, Self
 import msgspec
 import numpy as np
 
-from stream.atomic_io import write_atomic
+from stream.atomic_io import whole_lines, write_atomic
 from stream.errors import UserError, first_line, require
-from stream.metrics.within_task import ProbePoint
+from stream.record.derived import Derivation
 from stream.record.ledger import LedgerRecord
 from stream.record.matrix import Cell, ScoreMatrix
+from stream.record.parts import (
+    DataRecord,
+    FlopRecord,
+    LinearProbeRecord,
+    MemoryRecord,
+    ProbeRecord,
+    RoutingRecord,
+    TimingRecord,
+)
+from stream.record.rows import (
+    RowRecord,
+    add_rows,
+    add_unfinished,
+    decoded,
+    rows_of,
+    unfinished_of,
+)
 from stream.record.selection import SelectionRecord
-from stream.run_folder import FILE_NAME, SCHEMA
+from stream.run_folder import FILE_NAME, ROWS_NAME, SCHEMA
+
+SCHEMAS = (1, SCHEMA)
+"""What is understood: in the first one, a reused cell stands whole."""
 
 CORE_METRICS = ("average_score", "learning_score", "bwt", "forgetting")
 """Metrics that every record has; null where a run is too short for them."""
-
-
-class MemoryRecord(msgspec.Struct, kw_only=True):
-    """How much of the memory is perfect: digests of the last row against the diagonal."""
-
-    promised: bool
-    """Whether the method keeps what earlier tasks use as it is, so that no logit may change."""
-    tasks_checked: int = 0
-    tasks_identical: int = 0
-
-
-class TaskTimes(msgspec.Struct, kw_only=True):
-    """Seconds, examples and steps of each learned task, in order."""
-
-    train_s: list[float] = []
-    evaluate_s: list[float] = []
-    train_examples: list[int] = []
-    evaluate_examples: list[int] = []
-    steps: list[int] = []
-
-
-class TimingRecord(msgspec.Struct, kw_only=True):
-    """Wall time in seconds, and the work done in it; totals, and ``by_task``.
-
-    With ``select``, learning a task is that of all its candidates; what scoring these on validation
-    rows took is ``select_s`` and ``select_examples``.
-    """
-
-    prepare_s: float = 0.0
-    baseline_s: float = 0.0
-    train_s: float = 0.0
-    evaluate_s: float = 0.0
-    select_s: float = 0.0
-    train_examples: int = 0
-    evaluate_examples: int = 0
-    select_examples: int = 0
-    steps: int = 0
-    by_task: TaskTimes = msgspec.field(default_factory=TaskTimes)
-
-    def learned(self, seconds: float, examples: int, steps: int) -> None:
-        """Note what learning a task took."""
-        self.by_task.train_s.append(seconds)
-        self.by_task.train_examples.append(examples)
-        self.by_task.steps.append(steps)
-        self.train_s += seconds
-        self.train_examples += examples
-        self.steps += steps
-
-    def evaluated(self, seconds: float, examples: int) -> None:
-        """Note what scoring the tasks after a task took."""
-        self.by_task.evaluate_s.append(seconds)
-        self.by_task.evaluate_examples.append(examples)
-        self.evaluate_s += seconds
-        self.evaluate_examples += examples
-
-
-class ProbeRecord(msgspec.Struct, kw_only=True):
-    """Scores within tasks: every ``every`` steps, on ``rows`` examples of each task met."""
-
-    every: int
-    rows: int
-    seconds: float = 0.0
-    points: list[ProbePoint] = []
-
-    def add(self, point: ProbePoint, seconds: float) -> None:
-        """Append what was seen, and the time that it took.
-
-        Raises:
-            ValueError: a score is not finite; in JSON it would silently become null.
-        """
-        if not all(map(math.isfinite, point.scores)):
-            raise ValueError(f"scores of the probe must be finite, got {point.scores}")
-        self.points.append(point)
-        self.seconds += seconds
-
-
-class LinearProbeRecord(msgspec.Struct, kw_only=True):
-    """Scores of heads trained anew on the encoder as it was; None of a task that has none.
-
-    Attributes:
-        learned: right after each task was learned.
-        final: of every task at the end; empty before.
-        seconds: what the probes took.
-    """
-
-    learned: list[float | None] = []
-    final: list[float | None] = []
-    seconds: float = 0.0
-
-
-class FlopRecord(msgspec.Struct, kw_only=True):
-    """Floating-point operations of each learned task.
-
-    Attributes:
-        train: operations spent learning the task.
-        one_pass: operations of one forward and backward pass over its training rows alone.
-        epochs: passes over its rows.
-    """
-
-    train: list[int] = []
-    one_pass: list[int] = []
-    epochs: list[int] = []
-
-    def add(self, spent: int, one_pass: int, epochs: int) -> None:
-        """Append the entry of a task that was just learned."""
-        self.train.append(spent)
-        self.one_pass.append(one_pass)
-        self.epochs.append(epochs)
-
-
-class RoutingRecord(msgspec.Struct, kw_only=True):
-    """How tasks were inferred; what came of it is in the cells.
-
-    Attributes:
-        kind: the kind of router.
-        learn_s: seconds in which the router learned each task.
-    """
-
-    kind: str
-    learn_s: list[float] = []
-
-
-class DataRecord(msgspec.Struct, kw_only=True):
-    """Where the rows came from. By task and split: how many, how many cut, hashes, accounts."""
-
-    source: str
-    hash: str
-    rows: dict[str, dict[str, int]] = {}
-    truncated: dict[str, dict[str, int]] = {}
-    hashes: dict[str, dict[str, str]] = {}
-    accounts: dict[str, dict[str, dict[str, Any]]] = {}
-    leaks: list[dict[str, Any]] = []
 
 
 class RunRecord(msgspec.Struct, kw_only=True):
@@ -164,7 +52,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     Attributes:
         status: ``partial`` until the last row and the figures are written.
         matrix: scores [T, T]; row i is after learning task i.
-        cells: the evidence of each score.
+        cells: the evidence of each score. In the file, one that is reused is the number of the row,
+            from 0, whose cell it is; here all rows that reuse it have one object.
         scenario: what was known when texts were served, one of `stream.config.run.SCENARIOS`.
         routing: how tasks were inferred; null where they were known.
         baseline: scores of the untrained learner, where they were wanted.
@@ -175,6 +64,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
         selection: with ``select``, by task, what was tried and chosen.
         config: the whole configuration, as JSON values.
         overrides: what the command line gave; null in records written before it was kept.
+        train_bytes: of all training rows, encoded; null in records written before it was kept.
     """
 
     schema: int = SCHEMA
@@ -210,6 +100,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     versions: dict[str, str]
     config: dict[str, Any]
     overrides: list[str] | None = None
+    train_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Check what types cannot say.
@@ -248,40 +139,65 @@ class RunRecord(msgspec.Struct, kw_only=True):
             return settings
         return {**settings, **found.candidates[found.chosen].settings}
 
-    def take_over(self, earlier: "RunRecord") -> None:
-        """Take what an earlier part of the run has measured; its tasks are the first ones here."""
-        for row, known in zip(self.cells, earlier.cells, strict=False):
-            row[: len(known)] = known
+    def take_over(self, earlier: "RunRecord", rows: Sequence[RowRecord] | None = None) -> None:
+        """Take what an earlier part of the run has measured; its tasks are the first ones here.
+
+        Args:
+            earlier: the record of that part.
+            rows: its rows, where they were kept; by default they are made from it.
+        """
         self.baseline = earlier.baseline
-        self.ledger.tasks = earlier.ledger.tasks
-        self.ledger.total_multiple = earlier.ledger.total_multiple
-        self.timing = earlier.timing
-        self.losses = earlier.losses
-        self.fingerprints = earlier.fingerprints
-        self.selection = earlier.selection
-        if self.probe is not None and earlier.probe is not None:
-            self.probe.seconds, self.probe.points = earlier.probe.seconds, earlier.probe.points
-        if self.linear_probe is not None and earlier.linear_probe is not None:
-            self.linear_probe = earlier.linear_probe
-        if self.flops is not None and earlier.flops is not None:
-            self.flops = earlier.flops
-        if earlier.routing is not None:
-            self.routing = earlier.routing
+        add_rows(self, rows_of(earlier) if rows is None else rows)
+        add_unfinished(self, unfinished_of(earlier))
         if earlier.overrides is not None:
             self.overrides = [*earlier.overrides, *(self.overrides or [])]
+
+    def derive(self) -> None:
+        """Compute anew what the record derives from its rows: matrix, memory, metrics."""
+        Derivation().update(self)
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a record: a ``results.json`` or the run folder that holds one.
 
+        Rows of the folder that came after the file was written are in it.
+
         Raises:
             UserError: it is not there, or no record that is understood here; says why.
         """
+        return cls._read(path)[0]
+
+    @classmethod
+    def sum_up(cls, folder: Path) -> None:
+        """Have the ``results.json`` of a run that stops hold the rows that came after it.
+
+        Raises:
+            UserError: there is no record that is understood here.
+            OSError: the disk is full or cannot be written; the file is as it was.
+        """
+        record, is_behind = cls._read(folder)
+        if is_behind:
+            record.write(folder)
+
+    @classmethod
+    def _read(cls, path: Path) -> tuple[Self, bool]:
+        """Return the record at ``path``, and whether its file lacks rows of the folder."""
         file = _file(path)
         with _understood(file):
             content = _content(path)
-            _check_schema(msgspec.json.decode(content, type=_Schema), file)
-            return msgspec.json.decode(content, type=cls)
+            found = msgspec.json.decode(content, type=_Schema)
+            _check_schema(found, file)
+            record = cls._of(msgspec.json.decode(content, type=_Stored))
+            grows = found.schema == SCHEMA and record.status == "partial"
+            return record, grows and record._add_later_rows(file.with_name(ROWS_NAME))
+
+    def _add_later_rows(self, file: Path) -> bool:
+        """Add the rows of a file that are not among those here; return whether there were any."""
+        later = whole_lines(file)[len(self.ledger.tasks) :]
+        if later:
+            add_rows(self, decoded(later, file))
+            self.derive()
+        return bool(later)
 
     @classmethod
     def from_values(cls, values: dict[str, Any], where: str) -> Self:
@@ -292,20 +208,110 @@ class RunRecord(msgspec.Struct, kw_only=True):
         """
         with _understood(where):
             _check_schema(msgspec.convert(values, _Schema), where)
-            return msgspec.convert(values, cls)
+            return cls._of(msgspec.convert(values, _Stored))
+
+    @classmethod
+    def _of(cls, stored: "_Stored") -> Self:
+        """Return the record that a file holds."""
+        values = {name: getattr(stored, name) for name in cls.__struct_fields__}
+        return cls(**{**values, "cells": _resolved(stored.cells), "schema": SCHEMA})
+
+    def values(self) -> dict[str, Any]:
+        """Return the keys of ``results.json`` and what they hold; a reused cell is its row."""
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {**values, "cells": _with_rows(self.cells)}
+
+    def opening(self) -> dict[str, Any]:
+        """Return the values of this run before its first row, without the T x T nulls."""
+        flops, linear, routing, probe = self.flops, self.linear_probe, self.routing, self.probe
+        return {name: getattr(self, name) for name in self.__struct_fields__} | {
+            "status": "partial",
+            "matrix": [],
+            "cells": [],
+            "metrics": dict.fromkeys(CORE_METRICS),
+            "memory": MemoryRecord(promised=self.memory.promised),
+            "ledger": LedgerRecord(
+                base_parameters=self.ledger.base_parameters,
+                encoder_layer_parameters=self.ledger.encoder_layer_parameters,
+            ),
+            "timing": TimingRecord(),
+            "losses": {},
+            "probe": probe and ProbeRecord(every=probe.every, rows=probe.rows),
+            "linear_probe": linear and LinearProbeRecord(),
+            "flops": flops and FlopRecord(),
+            "routing": routing and RoutingRecord(kind=routing.kind),
+            "fingerprints": {},
+            "selection": {},
+        }
+
+    @classmethod
+    def opened(cls, values: dict[str, Any], where: str) -> Self:
+        """Return the record before its first row that `opening` described.
+
+        Raises:
+            UserError: the values are no record that is understood here.
+        """
+        with _understood(where):
+            num_tasks = len(values["order"])
+        empty = [[[None] * num_tasks for _ in range(num_tasks)] for _ in range(2)]
+        return cls.from_values({**values, "matrix": empty[0], "cells": empty[1]}, where)
 
     def encode(self) -> bytes:
         """Return the record as JSON, on one line."""
-        return msgspec.json.encode(self)
+        return msgspec.json.encode(self.values())
 
-    def write(self, folder: Path, encoded: bytes | None = None) -> None:
-        """Write ``results.json`` into ``folder``; a reader sees the old file or the new one.
+    def write(self, folder: Path) -> None:
+        """Write ``results.json`` into ``folder``; a reader sees the old file or the new one."""
+        write_atomic(folder / FILE_NAME, self.encode(), b"\n")
 
-        Args:
-            folder: the run folder.
-            encoded: what `encode` returned for the record as it is, where that is known.
-        """
-        write_atomic(folder / FILE_NAME, self.encode() if encoded is None else encoded, b"\n")
+
+class _Stored(RunRecord, kw_only=True):
+    """A record as a file holds it: a reused cell is the number of the row whose cell it is."""
+
+    cells: list[list[Cell | int | None]]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+def _with_rows(cells: list[list[Cell | None]]) -> list[list[Cell | int | None]]:
+    """Return cells with the number of its row in place of each that is reused."""
+    above: list[tuple[int, Cell] | None] = [None] * len(cells)
+    found: list[list[Cell | int | None]] = []
+    for index, row in enumerate(cells):
+        line: list[Cell | int | None] = []
+        for on, cell in enumerate(row):
+            newest = above[on]
+            if cell is not None and newest is not None and cell.reuses(newest[1]):
+                above[on] = newest[0], cell  # the object of the rows to come
+                line.append(newest[0])
+                continue
+            if cell is not None:
+                above[on] = index, cell
+            line.append(cell)
+        found.append(line)
+    return found
+
+
+def _resolved(cells: list[list[Cell | int | None]]) -> list[list[Cell | None]]:
+    """Return cells with the one that is reused in place of each number of a row.
+
+    Raises:
+        ValueError: there is no such cell.
+    """
+    reused: dict[tuple[int, int], Cell] = {}
+    found: list[list[Cell | None]] = []
+    for index, row in enumerate(cells):
+        line: list[Cell | None] = []
+        for on, cell in enumerate(row):
+            if isinstance(cell, int):
+                if (cell, on) not in reused:
+                    source = found[cell][on] if 0 <= cell < index else None
+                    if source is None:
+                        raise ValueError(f"cell ({index}, {on}) reuses a cell that is not there")
+                    reused[cell, on] = source.reused()
+                line.append(reused[cell, on])
+            else:
+                line.append(cell)
+        found.append(line)
+    return found
 
 
 def read_values(path: Path) -> dict[str, Any]:
@@ -325,11 +331,11 @@ class _Schema(msgspec.Struct):
 
 
 def _check_schema(found: _Schema, where: object) -> None:
-    """Raise UserError unless the schema is the one of this version."""
+    """Raise UserError unless the schema is one that this version knows."""
     require(
-        found.schema == SCHEMA,
+        found.schema in SCHEMAS,
         f"{where} has schema {found.schema}, written by another version of this program; "
-        f"{SCHEMA} is understood here",
+        f"{' and '.join(map(str, SCHEMAS))} are understood here",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axis import Axis, XAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -19,8 +20,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from stream.atomic_io import write_atomic
 from stream.formatting import DASH, percent, visible
 from stream.record.run_record import RunRecord
+from stream.report.many import is_many, named, round_step
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito 2008
+DPI = 150
 SCORE_LABEL = "score on the task's own metric (%)"
 
 
@@ -41,8 +44,30 @@ def running_average(record: RunRecord) -> np.ndarray:
 
 def task_ticks(num_tasks: int) -> list[int]:
     """What an axis of tasks learned shows: the first, the last, and some between."""
-    step = math.ceil(num_tasks / 30) * 5 if num_tasks > 10 else 1
+    if is_many(num_tasks):
+        step = round_step(num_tasks, 6)
+    else:
+        step = math.ceil(num_tasks / 30) * 5 if num_tasks > 10 else 1
     return sorted({1, num_tasks, *range(step, num_tasks - step // 2, step)})
+
+
+def name_tasks(axis: Axis, names: Sequence[str], first: float, before: str = "") -> None:
+    """Write names of tasks at an axis.
+
+    Args:
+        axis: an x axis, whose names stand upright, or a y axis.
+        names: of all T tasks.
+        first: where on the axis the first one is; a task is one wide.
+        before: what stands one before the first task.
+    """
+    shown = named(len(names))
+    if before and is_many(len(names)):
+        shown = shown[1:]  # the first one has no room
+    places, texts = [first + at for at in shown], [names[at] for at in shown]
+    if before:
+        places, texts = [first - 1, *places], [before, *texts]
+    upright = 90 if isinstance(axis, XAxis) else 0
+    axis.set_ticks(places, texts, rotation=upright, fontsize=8.5)
 
 
 def stream_name(record: RunRecord) -> str:
@@ -89,10 +114,19 @@ def save(
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{format_}" for format_ in formats]
+    _lay_out(figure)
     for path, format_ in zip(paths, formats, strict=True):
         write_atomic(path, encoded(figure, format_))
-        figure.set_layout_engine("none")  # the layout is found once, for all formats
     return paths
+
+
+def _lay_out(figure: Figure) -> None:
+    """Find the layout for all formats; matplotlib draws a figure twice that has yet to find it."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        figure.set_dpi(DPI)  # texts have other widths in other resolutions
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def encoded(figure: Figure, format_: str) -> bytes:
@@ -104,5 +138,5 @@ def encoded(figure: Figure, format_: str) -> bytes:
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     drawn = BytesIO()
     with matplotlib.rc_context(settings):
-        figure.savefig(drawn, format=format_, dpi=150, metadata=undated.get(format_))
+        figure.savefig(drawn, format=format_, dpi=DPI, metadata=undated.get(format_))
     return drawn.getvalue()

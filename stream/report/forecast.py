@@ -10,9 +10,11 @@ from stream.config.task import SPLITS
 from stream.data.prepare.leakage import Leak
 from stream.data.task import Task
 from stream.formatting import clock, count
+from stream.report.many import is_many
 from stream.report.plan import Estimate, WorkPlan
 
 MOST_JOBS = 40
+MOST_ROWS = 10  # of many tasks, at each end
 JOB_HEADINGS = ("job", "steps", "learning", "scoring", "memory", "disk", "settings")
 UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
@@ -27,12 +29,17 @@ class Foretold(NamedTuple):
 
 
 def task_table(tasks: Sequence[Task], plan: WorkPlan) -> Table:
-    """Return the rows of each split of each task, and its steps."""
+    """Return the rows of each split of each task, and its steps; of many the first and the last."""
     table = Table(box=box.SIMPLE)
     table.add_column("task")
     for name in (*SPLITS, "steps"):
         table.add_column(name, justify="right")
-    for task, work in zip(tasks, plan.works, strict=True):
+    cut = range(MOST_ROWS, len(tasks) - MOST_ROWS) if is_many(len(tasks)) else range(0)
+    for number, (task, work) in enumerate(zip(tasks, plan.works, strict=True)):
+        if number in cut:
+            if number == cut.start:
+                table.add_row(f"... {count(len(cut), 'more task')} ...")
+            continue
         sizes = [len(task.split(split)) for split in SPLITS]
         table.add_row(task.spec.title, *(f"{n:,}" for n in (*sizes, work.steps)))
     sums = [sum(len(task.split(split)) for task in tasks) for split in SPLITS]

@@ -4,6 +4,7 @@ T is the number of tasks. Scores are fractions, shown as percent; undefined show
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stream.formatting import MINUS, TIMES, percent, signed
+from stream.metrics.changes import change_since_learned, last_changes
 from stream.record.run_record import LedgerRecord, RunRecord
 from stream.report.canvas import (
     BLUE,
@@ -24,6 +26,7 @@ from stream.report.canvas import (
     SCORE_LABEL,
     display_names,
     headline,
+    name_tasks,
     new_figure,
     plain,
     running_average,
@@ -32,6 +35,7 @@ from stream.report.canvas import (
 )
 from stream.report.chance import chance_scores
 from stream.report.forgetting_curves import forgetting_curves
+from stream.report.many import changed_most, inches, is_many, thinned
 
 
 def column_names(record: RunRecord) -> list[str]:
@@ -41,7 +45,7 @@ def column_names(record: RunRecord) -> list[str]:
 
 
 def draw_matrix(axes: Axes, scores: np.ndarray, record: RunRecord) -> QuadMesh:
-    """Draw scores as coloured cells with their percent; negative ones are orange.
+    """Draw scores as coloured cells, of few tasks with their percent; negative ones are orange.
 
     Args:
         axes: where to draw.
@@ -54,19 +58,26 @@ def draw_matrix(axes: Axes, scores: np.ndarray, record: RunRecord) -> QuadMesh:
     names = display_names(record)
     colours = matplotlib.colormaps["viridis"].with_extremes(under=ORANGE)
     masked = np.ma.masked_invalid(scores)
-    mesh = axes.pcolormesh(masked, cmap=colours, vmin=0, vmax=1, edgecolors="white", lw=0.6)
+    many = is_many(len(names))
+    edges: dict[str, Any] = {"rasterized": True} if many else {"edgecolors": "white", "lw": 0.6}
+    mesh = axes.pcolormesh(masked, cmap=colours, vmin=0, vmax=1, **edges)
+    if not many:
+        _write_scores(axes, scores)
+    name_tasks(axes.xaxis, column_names(record), 0.5)
+    name_tasks(axes.yaxis, names, 0.5)
+    axes.set_ylim(len(names), 0)  # the first row on top
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return mesh
+
+
+def _write_scores(axes: Axes, scores: np.ndarray) -> None:
+    """Write the percent of each score into its cell."""
     for (row, column), score in np.ndenumerate(scores):
         if column <= row or not np.isnan(score):
             colour = GREY if np.isnan(score) else "black" if score > 0.45 else "white"
             text = axes.text(column + 0.5, row + 0.5, percent(score, 0), color=colour, size=8)
             text.set(ha="center", va="center")
-    ticks = np.arange(len(names)) + 0.5
-    axes.set_xticks(ticks, column_names(record), rotation=90, fontsize=8.5)
-    axes.set_yticks(ticks, names, fontsize=8.5)
-    axes.set_ylim(len(names), 0)  # the first row on top
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    return mesh
 
 
 def add_colour_bar(
@@ -91,7 +102,7 @@ def matrix_heatmap(record: RunRecord) -> Figure:
     """Heat map of the matrix: rows "after learning task i", columns "score on task j"."""
     left = 0.08 * max(map(len, display_names(record)))
     below = 0.08 * max(map(len, column_names(record)))
-    size = max(0.36 * len(record.order), 3.2)  # all in inches
+    size = max(inches(len(record.order), 0.36), 3.2)  # all in inches
     figure = new_figure(size + left + 1.6, size + below + 1.7, headline(record))
     axes = figure.add_subplot()
     mesh = draw_matrix(axes, record.scores, record)
@@ -102,22 +113,23 @@ def matrix_heatmap(record: RunRecord) -> Figure:
 
 
 def score_lines(record: RunRecord) -> Figure:
-    """The average over the stream on top, then a small panel for each task."""
+    """The average over the stream on top, then a small panel for each task, or for some of many."""
     scores, names = record.scores, display_names(record)
+    listed = changed_most(last_changes(change_since_learned(scores)))
     width = max(2.3, max(map(len, names)) * 0.07 + 0.2)  # inches a panel, for its whole title
-    num_columns = min(math.ceil(math.sqrt(len(names))), max(1, int(16 / width)))
-    num_rows = math.ceil(len(names) / num_columns)
+    num_columns = min(math.ceil(math.sqrt(len(listed))), max(1, int(16 / width)))
+    num_rows = math.ceil(len(listed) / num_columns)
     figure = new_figure(max(width * num_columns + 0.6, 7), 1.5 * num_rows + 3.6, headline(record))
     grid = figure.add_gridspec(num_rows + 1, num_columns, height_ratios=[1.9] + [1] * num_rows)
     top = figure.add_subplot(grid[0, :])
     _draw_average(top, scores, running_average(record))
     untrained, chance = record.baseline or [math.nan] * len(names), chance_scores(record)
-    for task, name in enumerate(names):
-        row, column = divmod(task, num_columns)
+    for panel, task in enumerate(listed):
+        row, column = divmod(panel, num_columns)
         axes = figure.add_subplot(grid[row + 1, column], sharex=top, sharey=top)
-        _draw_task(axes, scores[task:, task], len(names), name)
+        _draw_task(axes, scores[task:, task], len(names), names[task])
         _draw_references(axes, untrained[task], chance[task])
-        axes.tick_params(labelleft=column == 0, labelbottom=task + num_columns >= len(names))
+        axes.tick_params(labelleft=column == 0, labelbottom=panel + num_columns >= len(listed))
     top.set_xticks(task_ticks(len(names)))
     lowest = float(np.nanmin(scores, initial=0.0)) - 0.05
     top.set(xlim=(0.5, len(names) + 0.5), ylim=(lowest, 1.05))
@@ -125,6 +137,9 @@ def score_lines(record: RunRecord) -> Figure:
     top.set_yticks(shown, [percent(score, 0) for score in shown])
     figure.supylabel(SCORE_LABEL, fontsize=10)
     notes = ["number of tasks learned"]
+    if len(listed) < len(names):
+        of_all = f"the {len(listed)} of {len(names):,} tasks whose score changed most"
+        notes.append(f"small panels: {of_all}")
     notes += ["dotted: score before any learning"] * bool(record.baseline)
     notes += ["dashed: guessing among the labels"] * (not np.isnan(chance).all())
     figure.supxlabel("; ".join(notes), fontsize=10)
@@ -140,9 +155,25 @@ def _tidy(axes: Axes, title: str, size: float = 10, pad: float = 6) -> None:
 
 def _draw_average(axes: Axes, scores: np.ndarray, averages: np.ndarray) -> None:
     numbers = np.arange(1, len(averages) + 1)
+    if is_many(len(averages)):
+        low, high = _middle(scores)
+        axes.fill_between(numbers, low, high, color=GREY, alpha=0.3, lw=0)
+        axes.plot(numbers, averages, color=BLUE, lw=2)
+        _tidy(axes, "average over the tasks learned so far (grey: eight tasks of ten)")
+        return
     axes.plot(numbers, scores, color=GREY, alpha=0.4, lw=0.8)
     axes.plot(numbers, averages, color=BLUE, lw=2.5, marker="o", ms=4)
     _tidy(axes, "average over the tasks learned so far (grey: each task)")
+
+
+def _middle(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounds between which eight of ten scores of a row are; NaN of an empty row."""
+    bounds = np.full((2, len(scores)), np.nan)
+    for number, row in enumerate(scores):
+        known = row[~np.isnan(row)]
+        if len(known):
+            bounds[:, number] = np.quantile(known, (0.1, 0.9))
+    return bounds[0], bounds[1]
 
 
 def _draw_references(axes: Axes, untrained: float, chance: float) -> None:
@@ -161,7 +192,8 @@ def _draw_task(axes: Axes, scores: np.ndarray, num_tasks: int, name: str) -> Non
         num_tasks: of the stream.
         name: the title.
     """
-    numbers, first = np.arange(num_tasks - len(scores) + 1, num_tasks + 1), scores[0]
+    rows, first = thinned(len(scores)), scores[0]
+    numbers, scores = rows + num_tasks - len(scores) + 1, scores[rows]
     for bound, colour in ((np.minimum, ORANGE), (np.maximum, GREEN)):
         axes.fill_between(numbers, first, bound(scores, first), color=colour, alpha=0.35, lw=0)
     axes.plot(numbers, scores, color=BLUE, lw=1.5, marker="o", ms=3, markevery=[0])
@@ -181,26 +213,37 @@ def parameter_growth(record: RunRecord) -> Figure:
     buffers = [row.buffer_examples for row in tasks]
     heights = [3, 1.2, 1.2] if any(buffers) else [3, 1.2]
     height = 1.3 * sum(heights) + 0.08 * max(map(len, names)) + 1.6  # inches
-    figure = new_figure(max(0.36 * len(names) + 2, 7), height, headline(record))
+    figure = new_figure(max(inches(len(names), 0.36) + 2, 7), height, headline(record))
     panels = figure.subplots(len(heights), sharex=True, height_ratios=heights)
     _draw_growth(panels[0], record.ledger, len(names))
     numbers = np.arange(1, len(tasks) + 1)
-    panels[1].bar(numbers, [100 * row.trained_fraction for row in tasks], color=BLUE)
+    _draw_bars(panels[1], numbers, [100 * row.trained_fraction for row in tasks], BLUE)
     _tidy(panels[1], "trained for each task (% of the base)")
     if any(buffers):
-        panels[2].bar(numbers, buffers, color=ORANGE)
+        _draw_bars(panels[2], numbers, buffers, ORANGE)
         _tidy(panels[2], f"examples kept ({tasks[-1].buffer_bytes / 1e6:.3g} MB at the end)")
-    panels[-1].set_xticks(range(len(names) + 1), ["pretrained", *names], rotation=90, fontsize=8.5)
+    name_tasks(panels[-1].xaxis, names, 1, "pretrained")
     panels[-1].set(xlim=(-0.6, len(names) + 0.6), xlabel="after learning task")
     return figure
+
+
+def _draw_bars(axes: Axes, numbers: np.ndarray, heights: Sequence[float], colour: str) -> None:
+    """Draw a bar a task; of many tasks the outline that their bars have."""
+    if is_many(len(numbers)):
+        axes.fill_between(numbers, 0, heights, step="mid", color=colour, lw=0)
+    else:
+        axes.bar(numbers, heights, color=colour)
 
 
 def _draw_growth(axes: Axes, ledger: LedgerRecord, num_tasks: int) -> None:
     """Stored multiples beside a fine-tuned copy for each task, k times (Houlsby et al. 2019)."""
     base, copies = ledger.base_parameters, np.arange(1, num_tasks + 1)
     multiples = [1.0] + [row.stored_parameters / base for row in ledger.tasks]
-    axes.plot(copies, copies, color=GREY, ls="--", marker="o", ms=3.5, label="a full copy per task")
-    axes.plot(multiples, color=BLUE, lw=2.2, marker="o", ms=4, label="this run")
+    mark = "" if is_many(num_tasks) else "o"
+    axes.plot(
+        copies, copies, color=GREY, ls="--", marker=mark, ms=3.5, label="a full copy per task"
+    )
+    axes.plot(multiples, color=BLUE, lw=2.2, marker=mark, ms=4, label="this run")
     ends = ((len(multiples) - 1, multiples[-1], BLUE), (num_tasks, num_tasks, GREY))
     style: dict[str, Any] = {"ha": "center", "weight": "bold", "textcoords": "offset points"}
     top = max(num_tasks, *multiples)

@@ -4,20 +4,23 @@ Everything but what is done at the moment also goes to run.log in the run folder
 """
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 from rich.console import Console
 
 from stream.config.run import RunConfig
 from stream.data.prepare.account_lines import account_lines
 from stream.data.prepare.shortages import shortages
 from stream.data.task import Task
-from stream.formatting import clock, count, data_label, percent
+from stream.formatting import clock, count, data_label, percent, signed
 from stream.record.run_record import RunRecord
+from stream.report.many import is_many
 from stream.report.plan import WorkPlan
 from stream.report.status import INDENT, Status
 from stream.report.summary import as_text, closing_table, memory_line
@@ -25,6 +28,9 @@ from stream.run_folder import LOG_NAME
 
 TRAIN_COST = 3  # a training example costs about as much as three evaluated ones
 RATE_MEMORY = 0.9
+RATE_S = 2.0  # over which the rate of several workers is averaged
+MOST_NOTES = 10  # lines about single tasks before the first one
+MOST_CHANGES = 5  # tasks that a row names, where there are many
 FIRST_S, ESTIMATED_AFTER_S = 2.0, 10.0  # before, the time left is a guess
 
 
@@ -134,11 +140,26 @@ class Display:
             )
         if plan.routed:
             self.say(f"routing adds {plan.routed:,} passes of a text")
+        self._say_shortages(config, tasks)
         for task in tasks:
-            if few := [*shortages(task, "train"), *shortages(task, config.evaluation.split)]:
-                self.say(f"note: {task.name}: {'; '.join(few)}")
             for line in account_lines(task):
                 self._log.info("%s %s", task.name, line)
+
+    def _say_shortages(self, config: RunConfig, tasks: Sequence[Task]) -> None:
+        """Say which tasks have few rows; of many such tasks the log alone names all."""
+        found = {
+            task.name: [*shortages(task, "train"), *shortages(task, config.evaluation.split)]
+            for task in tasks
+        }
+        notes = [f"note: {name}: {'; '.join(few)}" for name, few in found.items() if few]
+        for line in notes[:MOST_NOTES]:
+            self.say(line)
+        for line in notes[MOST_NOTES:]:
+            self._log.info(line)
+        if len(notes) > MOST_NOTES:
+            self.say(
+                f"note: {count(len(notes) - MOST_NOTES, 'more task')} with few rows: {LOG_NAME}"
+            )
 
     # During the stream.
 
@@ -173,6 +194,22 @@ class Display:
         self._done += self._step_cost[self._index]
         self._update(f"step {step}/{steps}, {self._rate:,.0f} examples/s")
 
+    def learning_several(self, tasks: Sequence[Task]) -> None:
+        """Some tasks are being learned, by workers."""
+        names = ", ".join(task.spec.title for task in tasks)
+        what = f"learning {count(len(tasks), 'task')}: {names}"
+        if what != self._what:
+            self._stage_of_stream(what)
+
+    def steps(self, index: int, steps: int, examples: int) -> None:
+        """A worker has done some training steps of a task."""
+        now = time.monotonic()
+        faded = math.exp((self._ticked - now) / RATE_S)
+        self._rate = self._rate * faded + examples / RATE_S  # of all workers together
+        self._ticked = now
+        self._done += steps * self._step_cost[index]
+        self._update(f"{self._rate:,.0f} examples/s")
+
     def evaluating(self, index: int, tasks: int) -> None:
         """Some tasks are about to be scored after task ``index``."""
         self._stage_of_stream(f"task {index + 1} of {self._tasks}: scoring {count(tasks, 'task')}")
@@ -184,10 +221,10 @@ class Display:
 
     def row(self, index: int, record: RunRecord) -> None:
         """Print the row of scores after task ``index``."""
-        titles, scores = record.titles[: index + 1], record.matrix[index]
+        titles, score = record.titles[: index + 1], record.matrix[index][index]
         metrics, times = record.metrics, record.timing.by_task
         self.say(
-            f"after {index + 1:>2} {titles[-1]}: scored {percent(scores[index])}, "
+            f"after {index + 1:>2} {titles[-1]}: scored {percent(score)}, "
             f"average {percent(metrics['average_score'])}, {_of_seen_classes(record)}"
             f"forgetting {percent(metrics['forgetting'])}, "
             f"learned in {times.train_s[index]:.1f} s, "
@@ -199,8 +236,7 @@ class Display:
                 f"{percent(metrics['routing_accuracy'])}% of the texts given to their task"
             )
         if not self._status.in_notebook:  # there the scores are at hand as a table
-            pairs = [f"{t} {percent(s)}" for t, s in zip(titles, scores, strict=False)]
-            self.say(INDENT + " · ".join(pairs))
+            self.say(INDENT + _scores_of_row(record, index))
         cells = record.score_matrix.cells[index][: index + 1]
         undefined = [t for t, c in zip(titles, cells, strict=True) if c is not None and c.undefined]
         if undefined:
@@ -228,6 +264,24 @@ class Display:
         if not self._done or elapsed < early:
             return ""
         return f"about {clock(elapsed * max(self._total - self._done, 0) / self._done)} left"
+
+
+def _scores_of_row(record: RunRecord, index: int) -> str:
+    """Return the score of each task learned so far; of many, those that this row changed most."""
+    scores, titles = record.matrix[index], record.titles
+    if not is_many(index + 1):
+        shown = zip(titles, scores[: index + 1], strict=False)
+        return " · ".join(f"{title} {percent(score)}" for title, score in shown)
+    now, before = (np.array(record.matrix[i][:index], dtype=np.float64) for i in (index, index - 1))
+    changes = np.nan_to_num(now - before)
+    changed = np.argsort(-np.abs(changes), kind="stable")[: np.count_nonzero(changes)]
+    if not len(changed):
+        return f"the scores of the {index:,} tasks before are as they were"
+    shown = [
+        f"{titles[at]} {percent(float(now[at]))} ({signed(float(changes[at]))})"
+        for at in changed[:MOST_CHANGES]
+    ]
+    return f"changed: {len(changed):,} of {index:,} scores, most: {' · '.join(shown)}"
 
 
 class _ConsoleWarnings(logging.Handler):

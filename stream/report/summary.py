@@ -11,6 +11,7 @@ from rich.table import Table
 
 from stream.formatting import clock, count, data_label, percent
 from stream.record.run_record import RunRecord
+from stream.report.many import is_many
 
 WIDTH = 120
 
@@ -113,10 +114,15 @@ def _asked_for(record: RunRecord) -> Iterator[tuple[str, str]]:
 
 def _other_metrics(record: RunRecord) -> Iterator[tuple[str, str]]:
     """Yield each metric that some tasks have beside their first one, with the last scores."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    found: defaultdict[str, list[tuple[str, float | None]]] = defaultdict(list)
     last = record.cells[record.score_matrix.rows_done() - 1]
     for title, cell in zip(record.titles, last, strict=True):
         for name, value in ((cell and cell.more) or {}).items():
-            found[name].append(f"{title} {percent(value)}")
+            found[name].append((title, value))
     for name, scores in found.items():
-        yield f"by {name}".replace("_", " "), ", ".join(scores)
+        told = ", ".join(f"{title} {percent(score)}" for title, score in scores)
+        if is_many(len(scores)):
+            known = [score for _, score in scores if score is not None]
+            mean = percent(fmean(known) if known else None)
+            told = f"{mean} on average, of {len(known):,} tasks"
+        yield f"by {name}".replace("_", " "), told

@@ -1,4 +1,8 @@
-"""The checkpoints of one run: of whole tasks and within tasks, and what a learner takes back."""
+"""What one run keeps on disk to go on: rows, checkpoints, and what a learner takes back.
+
+A row goes into ``rows.jsonl`` first, then a checkpoint says how much of that file belongs to it: a
+row without its checkpoint is cut off where the run goes on, and computed again.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,15 +10,28 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import torch
 
+from stream.atomic_io import LineLog
 from stream.config.run import CheckpointConfig
 from stream.data.task import Task
-from stream.errors import UserError, first_line
+from stream.errors import UserError, first_line, understood
 from stream.learners.base import Learner
+from stream.record.rows import (
+    RowRecord,
+    Unfinished,
+    add_rows,
+    add_unfinished,
+    decoded,
+    row_of,
+    rows_of,
+    unfinished_of,
+)
 from stream.record.run_record import RunRecord
 from stream.routing.base import Router
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.run.selecting import Selecting
+from stream.run_folder import ROWS_NAME
 from stream.training.snapshot import FitSnapshot
 
 OF_TASKS = "task/"  # begins the names of the groups of what a task owns
@@ -30,11 +47,13 @@ class SavedRun:
     Attributes:
         checkpoint: the files.
         record: what the run had shown.
+        rows: of the record, as they were kept; None where they were not.
         training: where learning the next task stood, without its tensors; None between tasks.
     """
 
     checkpoint: Checkpoint
     record: RunRecord
+    rows: list[RowRecord] | None
     training: dict[str, Any] | None
 
     def holds(self, task: Task) -> bool:
@@ -51,19 +70,66 @@ class SavedRun:
 
 
 class CheckpointManager:
-    """The checkpoints of one run."""
+    """The rows and checkpoints of one run."""
 
     def __init__(self, folder: Path, config: CheckpointConfig):
         """Write to ``folder``, as ``config`` says; nothing is read or written yet."""
         self._folder = folder
         self._config = config
         self._store = CheckpointStore(folder)
-        self._unchanged: dict[str, str] = {}  # digests of groups that will not change
+        self._rows = LineLog(folder / ROWS_NAME)
+        self._fingerprints: dict[str, str] = {}  # as the rows have them
+        self._opening = ""  # digest of the record before the first row
+        self._digests: dict[str, str] = {}  # of what was loaded and will not change
+
+    def begin(self) -> None:
+        """Leave no row of what was there before the first task.
+
+        Raises:
+            OSError: the disk cannot be written.
+        """
+        self._rows.cut()
+
+    def go_on(self, saved: SavedRun) -> None:
+        """Leave the rows that a checkpoint knows; those after it are computed again.
+
+        Raises:
+            OSError: the disk is full or cannot be written.
+        """
+        try:
+            self._store.go_on(saved.checkpoint)
+            lines = self._store.rows(saved.checkpoint)
+        except BrokenCheckpointError as error:
+            raise UserError(first_line(error)) from error
+        self._rows.go_on(lines)
+        self._rows.cut()
+        if saved.rows is None:
+            self._rows.append(map(msgspec.json.encode, rows_of(saved.record)))
+        self._fingerprints = dict(saved.record.fingerprints)
+
+    def commit_row(
+        self, learner: Learner, record: RunRecord, index: int, router: Router | None = None
+    ) -> None:
+        """Write the row of a task that was learned and scored, then a checkpoint.
+
+        Args:
+            learner: what has learned so far.
+            record: it holds the row, which is its last one.
+            index: the task's position; rows are committed in order.
+            router: what infers tasks; None where they are known.
+
+        Raises:
+            OSError: the disk is full or cannot be written.
+        """
+        row = row_of(record, index, self._fingerprints)
+        self._rows.append([msgspec.json.encode(row)])
+        self._fingerprints |= row.fingerprints
+        self.save(learner, record, None, router)
 
     def save(
         self,
         learner: Learner,
-        record: bytes,
+        record: RunRecord,
         within: tuple[int, FitSnapshot | None] | None = None,
         router: Router | None = None,
     ) -> None:
@@ -71,7 +137,7 @@ class CheckpointManager:
 
         Args:
             learner: what has learned so far.
-            record: the record as JSON, up to date.
+            record: what the run has shown; its rows are committed.
             within: the task that is being learned, and where that stands (None between two of its
                 candidates); None between tasks.
             router: what infers tasks; None where they are known.
@@ -81,29 +147,42 @@ class CheckpointManager:
         """
         if not self._config.enabled:
             return
-        groups: dict[str, Mapping[str, Any]] = {
-            name: learner.task_state(task.name)
-            for task in learner.learned
-            if (name := task_group(task)) not in self._unchanged
-        }
-        groups[SHARED] = learner.shared_state()
-        if router is not None:
-            kept = {f"{ROUTES}{task}": tensors for task, tensors in router.tasks.items()}
-            groups |= {name: t for name, t in kept.items() if name not in self._unchanged}
-            groups[ROUTER] = router.shared
-        state: dict[str, Any] = {"results": msgspec.Raw(record), "training": None}
+        if not self._opening:
+            self._opening = self._store.write_document(msgspec.json.encode(record.opening()))
+        state: dict[str, Any] = {"unfinished": unfinished_of(record), "training": None}
+        groups = self._groups(learner, router)
         if within is not None:
             index, snapshot = within
             state["training"] = {"task": index}
             if snapshot is not None:
                 groups[TRAINING] = snapshot.tensors
                 state["training"] |= snapshot.numbers()
-        self._keep(learner, self._store.write(groups, state, unchanged=self._unchanged))
+        self._store.finish(self._digests)
+        self._digests = {}
+        self._store.write(
+            groups,
+            state,
+            final=[name for name in groups if name.startswith(_of_final(learner))],
+            document=self._opening,
+            rows=self._rows.extent,
+        )
 
-    def _keep(self, learner: Learner, groups: Mapping[str, str]) -> None:
-        """Note the groups that stay as they are: what isolated tasks own, what a router keeps."""
-        fixed = (OF_TASKS, ROUTES) if learner.tags.parameter_isolation else (ROUTES,)
-        self._unchanged = {n: d for n, d in groups.items() if n.startswith(fixed)}
+    def _groups(
+        self, learner: Learner, router: Router | None
+    ) -> dict[str, Mapping[str, torch.Tensor]]:
+        """Return the groups of tensors that are not on disk for good."""
+        known = self._store.final.keys() | self._digests.keys()
+        groups: dict[str, Mapping[str, torch.Tensor]] = {
+            name: learner.task_state(task.name)
+            for task in learner.learned
+            if (name := task_group(task)) not in known
+        }
+        groups[SHARED] = learner.shared_state()
+        if router is not None:
+            kept = {f"{ROUTES}{task}": tensors for task, tensors in router.tasks.items()}
+            groups |= {name: tensors for name, tensors in kept.items() if name not in known}
+            groups[ROUTER] = router.shared
+        return groups
 
     def latest(self) -> SavedRun | None:
         """Return the last whole checkpoint; None where there is none at all.
@@ -112,11 +191,32 @@ class CheckpointManager:
             UserError: there are checkpoints, and none is whole, or of a form not known here.
         """
         found = self._store.latest()
-        if found is None:
-            return None
+        return None if found is None else self.saved_run(found)
+
+    def saved_run(self, found: Checkpoint) -> SavedRun:
+        """Return the run that a whole checkpoint holds.
+
+        Raises:
+            UserError: it is of a form not known here.
+        """
         where = f"checkpoint {found.generation} of {self._folder}"
-        record = RunRecord.from_values(found.state["results"], where)
-        return SavedRun(found, record, found.state["training"])
+        training = found.state["training"]
+        if found.rows is None:
+            record = RunRecord.from_values(found.state["results"], where)
+            return SavedRun(found, record, None, training)
+        record, rows = self._saved_record(found, where)
+        return SavedRun(found, record, rows, training)
+
+    def _saved_record(self, found: Checkpoint, where: str) -> tuple[RunRecord, list[RowRecord]]:
+        """Return the record that a checkpoint stands for, and its rows."""
+        rows = decoded(self._store.rows(found), where)
+        opening = msgspec.json.decode(self._store.document(found))
+        record = RunRecord.opened(opening, where)
+        with understood(where):
+            add_rows(record, rows)
+            add_unfinished(record, msgspec.convert(found.state["unfinished"], Unfinished))
+        record.derive()
+        return record, rows
 
     def position(self, saved: SavedRun) -> FitSnapshot | None:
         """Return where learning the next task, or a candidate of it, stood; None at its start.
@@ -169,7 +269,8 @@ class CheckpointManager:
         except (KeyError, ValueError) as error:
             reason = first_line(error)
             raise UserError(f"the checkpoint does not fit this learner: {reason}") from error
-        self._keep(learner, checkpoint.groups)
+        fixed = _of_final(learner)
+        self._digests = {n: d for n, d in checkpoint.groups.items() if n.startswith(fixed)}
 
     def load_router(self, saved: SavedRun, router: Router, tasks: Sequence[Task]) -> None:
         """Give a router that knows nothing what it had kept of ``tasks``.
@@ -190,6 +291,14 @@ class CheckpointManager:
             raise UserError(first_line(error)) from error
         except KeyError as error:
             raise UserError(f"the checkpoint has no router: {first_line(error)}") from error
+
+
+def _of_final(learner: Learner) -> tuple[str, ...]:
+    """Return how the names of groups begin that stay as they are once a task is learned.
+
+    What isolated tasks own, and what a router keeps.
+    """
+    return (OF_TASKS, ROUTES) if learner.tags.parameter_isolation else (ROUTES,)
 
 
 def task_group(task: Task) -> str:

@@ -1,11 +1,10 @@
 """Learning one task of a run: probed, counted, and saved on the way."""
 
 from stream.report.progress import Display
+from stream.run.fitting import Fitted, fit_task
 from stream.run.interrupt import StopRequest
 from stream.run.run import Run
-from stream.training.fit_state import FitReport, Step
-from stream.training.flops import FlopMeter, count_pass
-from stream.training.loop import fit
+from stream.training.fit_state import Step
 from stream.training.snapshot import FitSnapshot
 
 
@@ -27,7 +26,6 @@ def learn(
     """
     task = run.tasks[index]
     display.learning(index, task)
-    meter = None if run.record.flops is None else FlopMeter(run.learner.model)
     if position is None:
         _look(run, index, 0, 1, display)
 
@@ -36,16 +34,7 @@ def learn(
         _look(run, index, step.number, step.total, display)
         save_within_task(run, index, step, stop)
 
-    report = fit(
-        run.learner,
-        task,
-        run.config.training,
-        on_step,
-        engine=run.engine,
-        meter=meter,
-        resumed=position,
-    )
-    _note(run, index, report, 0 if meter is None else meter.total)
+    note_learned(run, index, fit_task(run, index, on_step, position))
 
 
 def learn_routes(run: Run, index: int) -> None:
@@ -80,13 +69,17 @@ def save_within_task(run: Run, index: int, step: Step | None, stop: StopRequest)
     stop.check()
 
 
-def _note(run: Run, index: int, report: FitReport, spent: int) -> None:
-    """Note what learning the task took; ``spent`` operations were counted."""
-    task, training, record = run.tasks[index], run.config.training, run.record
+def note_learned(run: Run, index: int, fitted: Fitted) -> None:
+    """Note what learning a task took.
+
+    Args:
+        run: the run.
+        index: position of the task.
+        fitted: what it took.
+    """
+    task, record, report = run.tasks[index], run.record, fitted.report
     if record.flops is not None:
-        # What was learned without a step (joint training's later tasks) has no pass to count.
-        size = training.batch_size
-        one_pass = count_pass(run.learner, task, size, run.device) if spent else 0
-        record.flops.add(spent, one_pass, run.learner.workload(task, training).own_passes)
+        passes = run.learner.workload(task, run.config.training).own_passes
+        record.flops.add(fitted.flops, fitted.one_pass, passes)
     record.losses[task.name] = report.losses
     record.timing.learned(report.seconds, report.examples, report.steps)

@@ -53,7 +53,7 @@ def open_run(folder: Path, names: Sequence[str], device: str = "auto") -> Run:
     run = build_run(config, folder)
     now, then = run.record.data.hash, record.data.hash
     require(now == then, f"the data changed since the run {folder}: hash {now}, recorded {then}")
-    load_weights(run, folder, names)
+    load_weights(run, _served(run, folder), names)
     run.record = record
     return run
 
@@ -63,18 +63,17 @@ def config_on(device: str, record: RunRecord) -> RunConfig:
     return replace(recorded_config(record.config, record.learner, record.source), device=device)
 
 
-def load_weights(run: Run, folder: Path, names: Sequence[str]) -> None:
+def load_weights(run: Run, saved: SavedRun, names: Sequence[str]) -> None:
     """Load the weights of some tasks, and of those that they were built on.
 
     Args:
         run: the run, ready for its first task.
-        folder: its folder.
+        saved: a checkpoint of it that serves.
         names: the tasks.
 
     Raises:
-        UserError: there are no such weights, or none that serve.
+        UserError: there are no such weights.
     """
-    saved = _served(run, folder)
     chosen = [task for task in run.tasks if task.name in names]
     if run.learner.tags.reads_past_tasks and chosen:
         chosen = run.tasks[: run.tasks.index(chosen[-1]) + 1]

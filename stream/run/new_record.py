@@ -75,7 +75,16 @@ def new_record(
         data=data,
         versions=versions(),
         config=as_values(config),
+        train_bytes=_train_bytes(tasks),
     )
+
+
+def _train_bytes(tasks: Sequence[Task]) -> int | None:
+    """Return the bytes of all training rows; None where tasks are served without their rows."""
+    splits = [task.splits.get("train") for task in tasks]
+    if any(split is None for split in splits):
+        return None
+    return sum(split.nbytes for split in splits if split is not None)
 
 
 def data_record(source: str, tasks: Sequence[Task], leaks: Sequence[Leak]) -> DataRecord:

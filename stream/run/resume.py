@@ -18,7 +18,7 @@ from stream.run.settings import (
     first_difference,
     recorded_config,
 )
-from stream.run_folder import FILE_NAME
+from stream.run_folder import FILE_NAME, ROWS_NAME
 
 LOG = logging.getLogger(__name__)
 
@@ -96,7 +96,13 @@ def unfinished_run(root: Path, config: RunConfig) -> Path | None:
         deciding = deciding_values(record.config, record.learner)
         if record.status == "partial" and deciding_digest(deciding) == wanted:
             found.append(path)
-    return max(found, key=lambda path: path.stat().st_mtime).parent if found else None
+    return max(found, key=_last_written).parent if found else None
+
+
+def _last_written(file: Path) -> float:
+    """Return when a results.json, or a row beside it, was written."""
+    rows = file.with_name(ROWS_NAME)
+    return max(path.stat().st_mtime for path in (file, rows) if path.exists())
 
 
 def check_unchanged(run: Run, folder: Path, saved: SavedRun | None) -> None:
@@ -112,8 +118,13 @@ def check_unchanged(run: Run, folder: Path, saved: SavedRun | None) -> None:
             the run has seen.
     """
     if saved is None:
-        done = len(RunRecord.read(folder).ledger.tasks)
-        require(not done, f"{folder} kept no checkpoint, and its {done} rows are done")
+        written = RunRecord.read(folder)
+        done = len(written.ledger.tasks)
+        # A run that is killed after its first row is written and before its checkpoint has both.
+        begun = (
+            done == 1 and written.status == "partial" and written.config["checkpoint"]["enabled"]
+        )
+        require(not done or begun, f"{folder} kept no checkpoint, and its {done} rows are done")
         return
     now, then = run.record.data.hashes, saved.record.data.hashes
     changed = [name for name in then if now.get(name) != then[name]]
@@ -138,5 +149,3 @@ def restore_weights(run: Run, saved: SavedRun) -> None:
     run.checkpoints.load_tasks(saved, run.learner, done)
     if run.routing is not None:
         run.checkpoints.load_router(saved, run.routing.router, done)
-    # Tasks that were added had theirs first, for their baseline.
-    run.learner.model.sort_heads([task.head_name for task in run.tasks])

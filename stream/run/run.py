@@ -1,69 +1,50 @@
 """The run: tasks, learner, record and checkpoints of one learner on one stream."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
-import torch
-
-from stream.config.run import RunConfig
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
-from stream.distributed.world import World
 from stream.errors import unknown
-from stream.evaluation.evaluate import evaluate
 from stream.evaluation.probe import Probe, sampled
 from stream.evaluation.routed import Routing, State
-from stream.learners.base import Learner
+from stream.fingerprint import Fingerprinter
 from stream.record.derived import Derivation
 from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord
+from stream.run.bench import Bench
 from stream.run.checkpoint_manager import CheckpointManager
-from stream.training.engine import Engine, pick_engine
+from stream.run.stored import StoredCount
 from stream.training.snapshot import FitSnapshot
 
 
 @dataclass
-class Run:
+class Run(Bench):
     """One learner on one stream; one that was loaded to serve has no data.
 
     Attributes:
-        config: the whole configuration; ``config.learner`` is the learner.
-        tasks: the stream, in order.
-        learner: has begun the stream.
-        device: where it learns and predicts.
         text_encoder: from texts to token ids.
         record: what the run has shown so far.
         checkpoints: what it needs to go on, on disk.
         routing: what infers tasks; None where they are known.
+        stored: counts what the learner stores.
+        lasting: the digests of tensors that learning never changes.
+        elsewhere: measures a task on the run's split with workers; None measures here.
     """
 
-    config: RunConfig
-    tasks: Sequence[Task]
-    learner: Learner
-    device: torch.device
     text_encoder: TextEncoder
     record: RunRecord
     checkpoints: CheckpointManager
     routing: Routing | None = None
+    stored: StoredCount = field(default_factory=StoredCount)
+    lasting: Fingerprinter = field(default_factory=Fingerprinter)
+    elsewhere: Callable[[Task], Cell] | None = None
 
     @property
     def num_done(self) -> int:
         """How many tasks were learned and scored."""
         return self.record.score_matrix.rows_done()
-
-    @cached_property
-    def engine(self) -> Engine:
-        """How training steps are executed."""
-        training = self.config.training
-        return pick_engine(
-            training.engine,
-            self.learner,
-            self.device,
-            World.now().rows_each(training.batch_size),
-            counting=self.config.count_flops,
-            recomputing=training.gradient_checkpointing,
-        )
 
     @cached_property
     def probe(self) -> Probe | None:
@@ -76,7 +57,7 @@ class Run:
 
     @cached_property
     def _derivation(self) -> Derivation:
-        return Derivation(sum(task.split("train").nbytes for task in self.tasks))
+        return Derivation()
 
     def task(self, name: str) -> Task:
         """Return a task of the stream.
@@ -99,9 +80,9 @@ class Run:
         Raises:
             TrainingDivergedError: logits that are not finite.
         """
-        settings = self.config.evaluation
-        chosen = settings.split if split is None else split
-        return evaluate(self.learner, task, chosen, settings.batch_tokens, self.device)
+        if split is None and self.elsewhere is not None:
+            return self.elsewhere(task)
+        return self.measure_here(task, split or self.config.evaluation.split)
 
     def measure_routed(self, task: Task, learned: Sequence[Task], state: State) -> Cell:
         """Evaluate one learned task now, also with inferred tasks where the run infers them.
@@ -118,22 +99,31 @@ class Run:
             return self.measure(task)
         return self.routing.evaluate(task, self.config.evaluation.split, learned, state)
 
-    def save(self, within: tuple[int, FitSnapshot | None] | None = None) -> bytes:
-        """Write a checkpoint, unless none is wanted; return the record as it holds it, as JSON.
+    def commit_row(self, index: int) -> None:
+        """Write the row of task ``index``, which was learned, scored and accounted for.
 
-        Args:
-            within: the task that is being learned, and where that stands (None between two of its
-                candidates); None between tasks.
+        Rows are committed in the order of the stream.
 
         Raises:
             OSError: the disk is full or cannot be written.
         """
-        self.update_record()
-        encoded = self.record.encode()
+        self.update_record(whole=False)
         router = None if self.routing is None else self.routing.router
-        self.checkpoints.save(self.learner, encoded, within, router)
-        return encoded
+        self.checkpoints.commit_row(self.learner, self.record, index, router)
 
-    def update_record(self) -> None:
-        """Bring up to date what the record derives from its cells."""
-        self._derivation.update(self.record)
+    def save(self, within: tuple[int, FitSnapshot | None]) -> None:
+        """Write a checkpoint within a task, unless none is wanted.
+
+        Args:
+            within: the task that is being learned, and where that stands (None between two of its
+                candidates).
+
+        Raises:
+            OSError: the disk is full or cannot be written.
+        """
+        router = None if self.routing is None else self.routing.router
+        self.checkpoints.save(self.learner, self.record, within, router)
+
+    def update_record(self, *, whole: bool = True) -> None:
+        """Bring up to date what the record derives from its rows; ``whole`` is every metric."""
+        self._derivation.update(self.record, whole=whole)

@@ -1,25 +1,31 @@
 """The stream: learn task k, score tasks 1..k, account, save, show; then the next task."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from stream.config.run import RunConfig
 from stream.distributed.world import World
+from stream.errors import UserError
 from stream.evaluation.majority import majority_scores
 from stream.record.run_record import RunRecord
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.accounting import ServedFingerprints, account
+from stream.run.ahead import Ahead
 from stream.run.choosing import choose
+from stream.run.coordinator import Coordinator, Learns
+from stream.run.engines import engine_of, place_with
 from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn, learn_routes
 from stream.run.ranks import check_same, stop_together
 from stream.run.resume import check_unchanged, restore_weights
 from stream.run.run import Run
 from stream.run.scoring import probe_row, score_row, score_untrained
-from stream.run.setup import build_run, pick_precision
+from stream.run.setup import build_run
 from stream.training.snapshot import FitSnapshot
+from stream.workers.engine import Engine
 
 
 def run_stream(
@@ -49,15 +55,16 @@ def run_stream(
         TrainingDivergedError: a loss that is not finite; the rows so far are in results.json.
         Interrupted: a signal asked to stop; what was done is saved.
     """
-    with stop_requests() as stop:
+    with stop_requests() as stop, _rows_summed_up(folder), _hired(config, display) as engine:
         stop.saved = resume
         stop_together(stop)
         started = time.perf_counter()
-        run = build_run(config, folder, display.preparing)
+        run = build_run(config, folder, display.preparing, place=place_with(config, engine))
         check_same(run)
         run.record.overrides = None if overrides is None else list(overrides)
-        how = _how(run)
-        position = _go_on(run, folder, display, stop) if resume else None
+        workers = None if engine is None else Coordinator(engine, run, folder, display, stop)
+        how = (workers or run).how()
+        position = _go_on(run, folder, display, stop) if resume else _begin(run)
         run.record.timing.prepare_s += time.perf_counter() - started
         run.record.majority = majority_scores(run.tasks, config.evaluation.split)
         run.update_record()
@@ -67,21 +74,14 @@ def run_stream(
         tracker.start(folder, run.record)
         display.start(config, run.tasks, run.num_done)
         display.say(how)
+        learns = _alone(config) if workers is None else workers.begin(position)
         if config.evaluation.baseline and run.record.baseline is None:
             run.record.baseline = score_untrained(run, run.tasks, display, stop)
+            run.record.write(folder)
         for index in range(run.num_done, len(run.tasks)):
-            (learn if config.select is None else choose)(run, index, position, display, stop)
+            learns(run, index, position, display, stop)
             position = None
-            learn_routes(run, index)
-            fingerprints = ServedFingerprints(run)
-            score_row(run, index, fingerprints, display)
-            account(run, index, fingerprints)
-            if run.record.linear_probe is not None:
-                display.stage("training linear probes")
-                probe_row(run, index)
-            _save(run, folder)
-            tracker.row(index, run.record)
-            display.row(index, run.record)
+            _make_row(run, index, tracker, display)
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
                 stop.check_together()
@@ -93,21 +93,50 @@ def run_stream(
     return run.record
 
 
-def _how(run: Run) -> str:
-    """Say how the run computes.
+@contextmanager
+def _rows_summed_up(folder: Path) -> Iterator[None]:
+    """Have results.json hold all rows whatever stops the run inside the block, if Python sees it.
 
-    Raises:
-        UserError: it cannot be done as asked for.
+    Where nothing can be written any more, rows.jsonl has them alone.
     """
-    precision = pick_precision(run.config.backbone.precision, run.device)
-    if not run.learner.tags.uses_encoder:
-        return "no training steps; the encoder is not run"
-    how = f"training steps: {run.engine}" if run.learner.tags.makes_steps else "no training steps"
-    storage = run.config.backbone.storage
-    stored = "" if storage == "float32" else f", what is not trained is stored in {storage}"
-    again = run.config.training.gradient_checkpointing
-    recomputed = ", layers are computed again to go backward" if again else ""
-    return f"{how}; the encoder computes in {precision}{stored}{recomputed}"
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError, UserError, MemoryError):
+            RunRecord.sum_up(folder)
+        raise
+
+
+def _hired(config: RunConfig, display: Display) -> AbstractContextManager[Engine | None]:
+    """Return the workers of a run; None without."""
+    if config.workers.used:
+        display.stage(f"starting {config.workers.count} workers ({config.workers.engine})")
+    engine = engine_of(config)
+    return nullcontext() if engine is None else engine
+
+
+def _make_row(run: Run, index: int, tracker: Tracker, display: Display) -> None:
+    """Score the tasks after task ``index``, which was just learned, account, save, show."""
+    learn_routes(run, index)
+    fingerprints = ServedFingerprints(run, index)
+    score_row(run, index, fingerprints, display)
+    account(run, index, fingerprints)
+    if run.record.linear_probe is not None:
+        display.stage("training linear probes")
+        probe_row(run, index)
+    run.commit_row(index)
+    tracker.row(index, run.record)
+    display.row(index, run.record)
+
+
+def _begin(run: Run) -> None:
+    """Begin with the first task, and no row."""
+    run.checkpoints.begin()
+
+
+def _alone(config: RunConfig) -> Learns:
+    """Return what learns a task without workers."""
+    return learn if config.select is None else choose
 
 
 def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSnapshot | None:
@@ -119,28 +148,25 @@ def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSn
     saved = run.checkpoints.latest()
     check_unchanged(run, folder, saved)
     if saved is None:
-        return None
-    run.record.take_over(saved.record)
+        return _begin(run)
+    run.record.take_over(saved.record, saved.rows)
     if run.record.baseline is not None and run.config.evaluation.baseline:
         # Tasks that are new get their baseline before anything learned comes back.
         added = run.tasks[len(saved.record.order) :]
         run.record.baseline += score_untrained(run, added, display, stop)
     restore_weights(run, saved)
+    run.checkpoints.go_on(saved)
     return run.checkpoints.position(saved)
-
-
-def _save(run: Run, folder: Path) -> None:
-    """Write a checkpoint of whole tasks and results.json."""
-    encoded = run.save()  # first: results.json is never ahead of what can be gone on from
-    run.record.write(folder, encoded)
 
 
 def _finish(run: Run, folder: Path) -> list[Path]:
     """Draw the figures and say that the run is complete; return the figures."""
     from stream.report import plots  # with matplotlib, which is not needed before
 
+    run.update_record()
     run.record.status = "complete"
     # Figures first, so that a run is complete on disk when everything is there.
     figures = plots.write_figures(run.record, folder) if World.now().is_first else []
+    Ahead(folder, enabled=True).clear()
     run.record.write(folder)
     return figures

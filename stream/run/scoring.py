@@ -1,12 +1,11 @@
 """Scores of a run: the row of the matrix after each task, and those of the untrained learner."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from stream.data.task import Task
 from stream.errors import IsolationError
 from stream.evaluation import linear_probe
-from stream.record.matrix import Cell
+from stream.record.matrix import REUSED, Cell
 from stream.report.progress import Display
 from stream.run.accounting import ServedFingerprints
 from stream.run.interrupt import StopRequest
@@ -51,10 +50,14 @@ def score_row(run: Run, index: int, fingerprints: ServedFingerprints, display: D
     settings, matrix = run.config.evaluation, run.record.score_matrix
     tasks = run.tasks if settings.unseen else run.tasks[: index + 1]
     display.evaluating(index, len(tasks))
-    cells = [_cell(run, index, task, fingerprints, display) for task in tasks]
+    sizes = [len(task.split(settings.split)) for task in tasks]
+    cells = [_cell(run, (index, on), fingerprints, display) for on in range(len(tasks))]
     for position, cell in enumerate(cells):
         matrix.record(index, position, cell)
-    examples = sum(len(task.split(settings.split)) for task in tasks)
+    # In one go: there may be hundreds, which take no time.
+    pairs = zip(cells, sizes, strict=True)
+    display.evaluated(sum(size for cell, size in pairs if cell.state == REUSED))
+    examples = sum(sizes)
     run.record.timing.evaluated(sum(cell.seconds for cell in cells), examples)
 
 
@@ -66,12 +69,20 @@ def probe_row(run: Run, index: int) -> None:
 
 
 def _cell(
-    run: Run, index: int, task: Task, fingerprints: ServedFingerprints, display: Display
+    run: Run, place: tuple[int, int], fingerprints: ServedFingerprints, display: Display
 ) -> Cell:
     """Measure a task, or with ``evaluation.reuse`` take the cell of an equal fingerprint.
 
-    Where tasks are inferred, among those up to ``index``, every cell is measured.
+    Where tasks are inferred, among those learned so far, every cell is measured.
+
+    Args:
+        run: the run.
+        place: positions of the task that was just learned, and of the task that is scored.
+        fingerprints: of now.
+        display: told what was measured.
     """
+    index, on = place
+    task = run.tasks[on]
     settings, before = run.config.evaluation, run.record.fingerprints.get(task.name)
     if run.routing is not None:
         cell = run.measure_routed(task, run.tasks[: index + 1], fingerprints.of)
@@ -79,16 +90,16 @@ def _cell(
         return cell
     if settings.reuse == "off" or before is None or fingerprints.of(task) != before:
         return _measured(run, task, display)
-    known, last = run.record.score_matrix.last(task.name), index == len(run.tasks) - 1
-    if settings.reuse == "verify" and last:
+    known = run.record.score_matrix.above(index, on)
+    assert known is not None, "what has a fingerprint was scored in the row that noted it"
+    if settings.reuse == "verify" and index == len(run.tasks) - 1:
         measured = _measured(run, task, display)
         if measured.digest != known.digest:
             raise IsolationError(
                 f"{task.name!r} was served with the same tensors and gives other logits"
             )
         return measured
-    display.evaluated(len(task.split(settings.split)))
-    return replace(known, state="reused", seconds=0.0)
+    return known.reused()
 
 
 def _measured(run: Run, task: Task, display: Display) -> Cell:

@@ -90,6 +90,11 @@ class Selecting(Learner):
         """Keep what the best candidate so far learned of the task that is being learned."""
         self._best = {name: tensor.detach() for name, tensor in tensors.items()}
 
+    @property
+    def best(self) -> Tensors:
+        """What the best candidate so far learned of the task that is being learned."""
+        return self._best
+
     def take(self, task: Task, settings: Mapping[str, Any]) -> None:
         """Serve a task from now on with what was kept; it was learned with these settings."""
         self._serve(task, settings, self._best, serve_only=False)
@@ -143,6 +148,11 @@ class Selecting(Learner):
         server.load_task_state(task, tensors, serve_only=serve_only)
         self._chosen[task.name] = server
         self.learned.append(task)
+
+    def forget(self, task: Task) -> None:
+        """Be again as if ``task``, which was taken, had never been met."""
+        self._chosen.pop(task.name).forget(task)
+        self.learned = [other for other in self.learned if other.name != task.name]
 
     # A task is served.
 

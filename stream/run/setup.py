@@ -1,11 +1,13 @@
 """From a configuration to a run: tasks, pretrained encoder, learner."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from stream.config.backbone import BackboneConfig
 from stream.config.paths import cache_folder, tokenizer_location
 from stream.config.run import RunConfig
 from stream.data.build import Notify, build_tasks
@@ -30,11 +32,37 @@ from stream.run.selecting import Selecting
 from stream.run_folder import CACHE, folder_errors
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a learner computes.
+
+    Attributes:
+        device: where this process has it.
+        precision: ``float32`` or ``bf16``.
+        recorded: the device that the record names: with workers, theirs.
+    """
+
+    device: torch.device
+    precision: str
+    recorded: torch.device
+
+
+def place_of(config: RunConfig) -> Place:
+    """Return where a run without workers computes.
+
+    Raises:
+        UserError: a device that this machine does not have.
+    """
+    device = pick_device(config.device)
+    return Place(device, pick_precision(config.backbone.precision, device), device)
+
+
 def build_run(
     config: RunConfig,
     folder: Path,
     notify: Notify = lambda what, detail: None,
     tasks: Sequence[Task] | None = None,
+    place: Callable[[], Place] | None = None,
 ) -> Run:
     """Build a run that is ready for its first task.
 
@@ -43,14 +71,14 @@ def build_run(
         folder: the run folder; nothing is written or read there yet.
         notify: called with what is about to be done, and how far that is.
         tasks: taken instead of those of the configuration, whose data are not read then.
+        place: returns where the learner computes, when the data are read; by default as the
+            configuration says.
 
     Raises:
         UserError: something asked for is not there or makes no sense.
     """
-    device = pick_device(config.device)
-    backbone = config.backbone
-    if not (config.learner.tags.uses_encoder or _reads_features(config)):
-        backbone = with_idle_pooling(backbone)
+    here = place_of(config) if place is None else None
+    backbone = read_backbone(config)
     check_backbone(backbone)
     for spec in config.task.values():
         check_metrics(spec)
@@ -75,23 +103,48 @@ def build_run(
         base_parameters=encoder.num_parameters(),
         encoder_layer_parameters=encoder.num_layer_parameters(),
     )
-    precision = pick_precision(backbone.precision, device)
-    mask = config.shared_head.mask
-    encoder.to(device)
+    here = place() if place is not None else here
+    assert here is not None
+    encoder.to(here.device)
+    features = _features(config, encoder, here.precision)
+    learner = attached(config, encoder, tasks, text_encoder.pad_id, here.precision)
+    data = data_record(config.data.source, tasks, leaks)
+    record = new_record(config, data, tasks, ledger, here.recorded)
+    checkpoints = CheckpointManager(folder, config.checkpoint)
+    routing = _routing(config, learner, features, here.device)
+    return Run(config, tasks, learner, here.device, text_encoder, record, checkpoints, routing)
+
+
+def read_backbone(config: RunConfig) -> BackboneConfig:
+    """Return the settings of the encoder as it is loaded: what nothing reads does not count."""
+    reads = config.learner.tags.uses_encoder or _reads_features(config)
+    return config.backbone if reads else with_idle_pooling(config.backbone)
+
+
+def attached(
+    config: RunConfig, encoder: Encoder, tasks: Sequence[Task], pad_id: int, precision: str
+) -> Learner:
+    """Return the learner of a run, which begins the stream on an encoder.
+
+    Args:
+        config: the whole configuration; ``config.learner`` is the learner.
+        encoder: in float32, where the learner computes.
+        tasks: the stream.
+        pad_id: the token that fills up batches.
+        precision: ``float32`` or ``bf16``.
+
+    Raises:
+        UserError: as `Learner.attach`.
+    """
     if config.training.gradient_checkpointing:
         encoder.checkpoint_layers()
-    storage = config.backbone.storage
+    mask, storage = config.shared_head.mask, config.backbone.storage
     model = TaskModel(encoder, config.seed, precision=precision, mask=mask, storage=storage)
-    features = _features(config, encoder, precision)
     learner = config.learner
     if config.select is not None:
         learner = Selecting(learner, config.candidates)
-    learner.attach(model, tasks=tasks, seed=config.seed, pad_id=text_encoder.pad_id)
-    data = data_record(config.data.source, tasks, leaks)
-    record = new_record(config, data, tasks, ledger, device)
-    checkpoints = CheckpointManager(folder, config.checkpoint)
-    routing = _routing(config, learner, features, device)
-    return Run(config, tasks, learner, device, text_encoder, record, checkpoints, routing)
+    learner.attach(model, tasks=tasks, seed=config.seed, pad_id=pad_id)
+    return learner
 
 
 def _reads_features(config: RunConfig) -> bool:
@@ -123,7 +176,19 @@ def _routing(
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the device: ``auto`` takes a GPU where there is one.
+    """Return the device, and compute on it: ``auto`` takes a GPU where there is one.
+
+    Raises:
+        UserError: a device that this machine does not have.
+    """
+    device = device_called(name)
+    if device.index is not None:
+        torch.cuda.set_device(device)
+    return device
+
+
+def device_called(name: str) -> torch.device:
+    """Return the device that is called so; CUDA is not initialized for it.
 
     Raises:
         UserError: a device that this machine does not have.
@@ -137,8 +202,6 @@ def pick_device(name: str) -> torch.device:
         valid = ", ".join(["cpu", *(f"cuda:{index}" for index in range(gpus))])
         told = f"device={name}: torch finds {found}{_visible()}. Valid: {valid}"
         require((device.index or 0) < gpus, told)
-    if device.index is not None:
-        torch.cuda.set_device(device)
     return device
 
 

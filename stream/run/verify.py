@@ -1,24 +1,42 @@
 """Proves a finished run again: from its files to the same digests, scores, counts and metrics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from stream.config.run import CheckpointConfig
 from stream.data.task import Task
 from stream.errors import first_line, understood
 from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord, read_values
 from stream.run.accounting import ServedFingerprints, count_stored, router_storage
-from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
+from stream.run.checkpoint import BrokenCheckpointError, CheckpointStore
+from stream.run.checkpoint_manager import CheckpointManager, SavedRun
 from stream.run.load import config_on, load_weights
 from stream.run.run import Run
 from stream.run.settings import first_difference
 from stream.run.setup import build_run
 from stream.run_folder import FILE_NAME
 
+WITH_ROWS = (
+    "matrix",
+    "cells",
+    "metrics",
+    "memory",
+    "ledger",
+    "timing",
+    "losses",
+    "probe",
+    "linear_probe",
+    "flops",
+    "routing",
+    "fingerprints",
+    "selection",
+)
+"""What rows add to: a results.json that was written before the last row lacks it."""
 CHANGING_WITHIN_TASK = ("timing", "probe", "baseline", "metrics", "losses", "selection")
 MISSING_KEY = "absent"  # which is not the same as null
 
@@ -48,40 +66,62 @@ def verify(folder: Path, device: str = "auto") -> Iterator[Check]:
         UserError: no run, or a configuration or data that cannot be read.
     """
     record = RunRecord.read(folder)
-    checkpoint = _newest(folder)
-    if isinstance(checkpoint, str):
-        yield Check("checkpoint", "whole", checkpoint)
+    saved = _newest(folder)
+    if isinstance(saved, str):
+        yield Check("checkpoint", "whole", saved)
         return
     yield Check("checkpoint", "whole", "whole")
     with understood(folder / FILE_NAME):
-        yield from _file_checks(folder, record, checkpoint)
+        yield from _file_checks(folder, record, saved)
+        if len(record.ledger.tasks) > len(saved.record.ledger.tasks):
+            record = saved.record  # a row without its checkpoint is computed again
         run = build_run(config_on(device, record), folder)
         yield from _record_checks(record, run)
-        yield from _served_checks(folder, record, run)
+        yield from _served_checks(saved, record, run)
 
 
-def _newest(folder: Path) -> Checkpoint | str:
+def _newest(folder: Path) -> SavedRun | str:
     """Return the newest checkpoint, or what is wrong with any that is kept."""
-    store = CheckpointStore(folder)
-    found = None
+    store, checked, found = CheckpointStore(folder), set[str](), None
     try:
         for generation in store.generations():
-            found = store.read(generation)
+            found = store.read(generation, checked)
     except BrokenCheckpointError as error:
         return first_line(error)
-    return "missing" if found is None else found
+    if found is None:
+        return "missing"
+    return CheckpointManager(folder, CheckpointConfig()).saved_run(found)
 
 
-def _file_checks(folder: Path, record: RunRecord, checkpoint: Checkpoint) -> Iterator[Check]:
+def _file_checks(folder: Path, record: RunRecord, saved: SavedRun) -> Iterator[Check]:
     """Compare results.json, value by value, with what the checkpoint holds."""
-    saved = {**checkpoint.state["results"], "status": record.status}
-    ignored = CHANGING_WITHIN_TASK if checkpoint.state["training"] is not None else ()
-    difference = first_difference(saved, read_values(folder), "", ignored, MISSING_KEY)
+    written = read_values(folder)
+    difference = first_difference(
+        _saved_values(saved, record), written, "", _free(saved, written), MISSING_KEY
+    )
     yield Check("results.json is what the checkpoint holds", "equal", difference or "equal")
     # A run whose last row was just written is still partial, until its figures are there.
     done = record.score_matrix.rows_done()
     known = {"partial", "complete"} if done == len(record.order) else {"partial"}
     yield Check("status", "known", "known" if record.status in known else record.status)
+
+
+def _saved_values(saved: SavedRun, record: RunRecord) -> dict[str, Any]:
+    """Return what results.json has to hold, by the checkpoint."""
+    state = saved.checkpoint.state
+    values = state["results"] if saved.rows is None else _values(saved.record.values())
+    return {**values, "status": record.status}
+
+
+def _free(saved: SavedRun, written: Mapping[str, Any]) -> Sequence[str]:
+    """Return the keys of results.json that may differ from the checkpoint's.
+
+    A run that was killed has its last rows in rows.jsonl alone, which the checkpoint covers.
+    """
+    free = CHANGING_WITHIN_TASK if saved.training is not None else ()
+    partial = saved.rows is not None and written["status"] == "partial"
+    same = len(written["ledger"]["tasks"]) == len(saved.record.ledger.tasks)
+    return (*free, *WITH_ROWS) if partial and not same else free
 
 
 def _record_checks(record: RunRecord, run: Run) -> Iterator[Check]:
@@ -101,14 +141,14 @@ def _values(found: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(found))
 
 
-def _served_checks(folder: Path, record: RunRecord, run: Run) -> Iterator[Check]:
+def _served_checks(saved: SavedRun, record: RunRecord, run: Run) -> Iterator[Check]:
     """Load what was learned, count it, and evaluate every learned task again."""
-    done, saved = run.num_done, run.checkpoints.latest()
-    if not done or saved is None or not saved.serves:
+    done = run.num_done
+    if not done or not saved.serves:
         yield Check("weights of a finished row", "none kept yet", "none kept yet")
         return
     tasks = run.tasks[:done]
-    load_weights(run, folder, record.order[:done])
+    load_weights(run, saved, record.order[:done])
     fingerprints = ServedFingerprints(run)
     yield from _state_checks(record, run, tasks, fingerprints)
     for task in tasks:

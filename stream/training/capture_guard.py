@@ -21,6 +21,7 @@ CONSTANT = {  # what the base class sets once in `attach`, or changes between ta
     "task_parameters",
     "read_parameters",
     "_task_of",
+    "_fresh",
     "_stream",
 }
 MOST_STATES = 8

@@ -30,7 +30,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_results_hold_the_contract(finished: tuple[Path, str]) -> None:
     found = results(finished[0])
-    assert found["schema"] == 1
+    assert found["schema"] == 2
     assert found["status"] == "complete"
     assert (found["learner"], found["source"], found["seed"]) == ("adapter", "generated", 0)
     assert found["order"] == ["cola", "stsb", "crowdflower_airline"]

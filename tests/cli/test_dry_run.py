@@ -88,7 +88,7 @@ def test_what_is_foretold_is_what_runs(tmp_path: Path) -> None:
     assert seconds.seconds == seconds.learning_s + seconds.scoring_s + 5
     kept = sum(f.stat().st_size for f in (folder / "checkpoint").rglob("*") if f.is_file())
     assert forecast.estimate.checkpoint_bytes == pytest.approx(kept, rel=0.25)
-    written = (folder / "results.json").stat().st_size
+    written = sum((folder / name).stat().st_size for name in ("results.json", "rows.jsonl"))
     assert forecast.estimate.record_bytes == pytest.approx(written, rel=0.3)
     assert forecast.costs.steps > 3
     assert forecast.estimate.learning_s > 0

@@ -49,6 +49,13 @@ def workers_of(parent: int) -> list[int]:
     return [int(line) for line in subprocess.check_output(asked, text=True).split()]
 
 
+def ray_jobs_of(parent: int) -> list[int]:
+    """The processes in which a Ray that a sweep started runs its jobs."""
+    raylets = subprocess.check_output(["pgrep", "-P", str(parent), "-x", "raylet"], text=True)
+    asked = ["pgrep", "-P", ",".join(raylets.split()), "-f", "ray::run_one"]
+    return [int(line) for line in subprocess.check_output(asked, text=True).split()]
+
+
 def wandb_states(folder: Path) -> dict[str, dict[str, Any]]:
     """What W&B's own tool says about the offline runs, by job."""
     found = {}
@@ -178,6 +185,36 @@ def test_a_killed_process_of_a_sweep_is_one_line(tmp_path: Path) -> None:
     (told,) = [line for line in err.splitlines() if line.startswith("error: ")]
     assert "a process of the sweep was killed" in told
     assert "the next start goes on from here" in told
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install '.[ray]'")
+def test_jobs_on_ray_outlive_their_process_and_save_when_they_are_stopped(tmp_path: Path) -> None:
+    given = ("task=[stsb]", "seed=1,2", *LONG, "hydra/launcher=ray")
+    process = start(tmp_path, *SWEEP, *given)
+    deadline = time.monotonic() + 240
+
+    def wait_for(pattern: str, text: str = "", times: int = 0) -> Path:
+        while time.monotonic() < deadline:
+            found = job_of(tmp_path, f"adapter-s1-*/{pattern}")
+            if found.exists() and (not text or found.read_text().count(text) >= times):
+                return found
+            time.sleep(0.1)
+        raise TimeoutError(pattern)
+
+    try:
+        wait_for("checkpoint/manifest*")
+        for job in ray_jobs_of(process.pid):
+            os.kill(job, signal.SIGKILL)
+        log = wait_for("run.log", "4,000 training steps", times=2)  # Ray has started it again
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert err == "error: stopped by SIGINT; the next start goes on from here\n"
+    assert out.startswith("starting Ray on this machine\njob ")
+    assert f"{log.parent.name} stopped: by SIGINT" in out.splitlines()
+    assert "Traceback" not in out
 
 
 def test_an_unexpected_error_leaves_its_traceback_in_the_log(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from stream.learners import LEARNERS
 from stream.learners.base import HOOKS, Learner
 from stream.models.heads import TaskModel
 from stream.record.matrix import ScoreMatrix
+from stream.run.stored import StoredCount, count_stored
 from stream.training.fit_state import FitReport, Step
 from stream.training.flops import count_pass
 from stream.training.loop import fit
@@ -70,8 +71,10 @@ class Watched(Stream):
         self.reports: list[FitReport] = []
         self.read: list[set[tuple[str, str]]] = []
         self.first: list[dict[str, str]] = []
+        self.stored: list[tuple[tuple[int, int], tuple[int, int]]] = []  # from row to row, whole
         self.started: Started | None = None
         self.ended: dict[str, str] = {}  # parameters after the second task
+        self._count = StoredCount()
 
     def start(self) -> Started:
         """Begin the second task, which `fit` will do again, and look at all of them."""
@@ -116,6 +119,9 @@ class Watched(Stream):
             self.ended = snapshot(dict(self.model.named_parameters()))
         self.read.append(read)
         self.first.append(snapshot(self.learner.served_state(self.tasks[0].name)))
+        learned = self.tasks[: index + 1]
+        whole = count_stored(self.learner.stored_states(learned))
+        self.stored.append((self._count.of(self.learner, learned), whole))
         self.fill_row(index)
 
 
@@ -275,6 +281,26 @@ def test_fills_hooks_and_nothing_else(name: str) -> None:
     filled = {n for above in (kind, *between) for n in vars(above) if n in members}
     fields = {field.name for field in dataclasses.fields(kind)}
     assert filled <= {*HOOKS, *fields, "name"}
+
+
+@EVERY
+def test_what_is_stored_is_counted_alike_from_task_to_task_and_whole(name: str) -> None:
+    counted = whole(name).stored
+    assert len(counted) == 3
+    assert [by_task for by_task, _ in counted] == [at_once for _, at_once in counted]
+
+
+@ISOLATED
+def test_what_isolated_tasks_own_is_no_part_of_the_model_while_others_learn(name: str) -> None:
+    """So a step takes as long after many tasks, and what they own is in main memory once."""
+    run = whole(name)
+    inside = {p.untyped_storage().data_ptr() for p in run.model.parameters()}
+    modules = run.learner.tags.reads_past_tasks  # which stay where they are read
+    for task in run.tasks[:2]:
+        own = run.learner.task_state(task.name)
+        assert own
+        kept = [t for n, t in own.items() if not (modules and n.startswith("encoder."))]
+        assert not inside & {tensor.untyped_storage().data_ptr() for tensor in kept}
 
 
 @EVERY

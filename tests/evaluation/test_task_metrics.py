@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn import metrics
 
 from stream.data.task import Task
 from stream.errors import UserError
@@ -52,6 +54,33 @@ def test_spearman_is_pearson_of_ranks() -> None:
     ranks = predicted.argsort().argsort()
     expected = np.corrcoef(ranks, targets)[0, 1]
     assert score("spearman", predicted[:, None], targets).value == pytest.approx(expected)
+
+
+def test_every_bit_is_that_of_scikit_learn_and_scipy() -> None:
+    """Of tasks of all sizes, with ties, rare classes and classes that are only predicted."""
+    generator = np.random.default_rng(4)
+    for number in range(60):
+        rows, classes = int(generator.integers(2, 400)), 2 if number % 2 else 7
+        targets = generator.integers(0, classes, rows)
+        chosen = generator.random(rows) < generator.random()
+        predicted = np.where(chosen, targets, generator.integers(0, classes + number % 3, rows))
+        logits = logits_for(predicted, classes + 2)
+        known = np.unique(targets)
+        expected = {
+            "accuracy": metrics.accuracy_score(targets, predicted),
+            "macro_f1": metrics.f1_score(targets, predicted, average="macro", labels=known),
+        }
+        if ((predicted == 1) | (targets == 1)).any():
+            expected["f1"] = metrics.f1_score(targets == 1, predicted == 1)
+        scores = targets + (number % 5) * generator.normal(0, 1, rows).astype(np.float32).round(1)
+        given = (scores + generator.normal(0, 3, rows)).astype(np.float32).round(number % 4)
+        if len(known) > 1 and len(np.unique(predicted)) > 1:
+            expected["matthews_correlation"] = metrics.matthews_corrcoef(targets, predicted)
+            for name, value in expected.items():
+                assert score(name, logits, targets) == (value, False), name
+        if len(np.unique(scores)) > 1 and len(np.unique(given)) > 1:
+            ranked = stats.spearmanr(given.astype(np.float64), scores.astype(np.float64)).statistic
+            assert score("spearman", given[:, None], scores) == (ranked, False)
 
 
 @pytest.mark.parametrize("metric", ["matthews_correlation", "spearman"])

@@ -5,15 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from stream.record.ledger import LedgerRecord
 from stream.record.matrix import Cell
-from stream.record.run_record import (
-    CORE_METRICS,
-    DataRecord,
-    LedgerRecord,
-    MemoryRecord,
-    RunRecord,
-    TimingRecord,
-)
+from stream.record.parts import DataRecord, MemoryRecord, TimingRecord
+from stream.record.run_record import CORE_METRICS, RunRecord
 
 EXAMPLES = 20
 
@@ -55,6 +50,7 @@ def made_record(num_tasks: int = 3, num_done: int = 0, **changes: Any) -> RunRec
         ),
         versions={"python": "3.11"},
         config={"seed": 0, "learner": {"lr": 1e-3}},
+        train_bytes=10_000,
     )
     for after in range(num_done):
         learn(record, after)

@@ -13,13 +13,14 @@ from stream.errors import UserError
 from stream.metrics import Evidence, Flops, ProbePoint, Storage, decode_correct, summarize
 from stream.record import derived
 from stream.record.derived import Derivation
-from stream.record.run_record import FlopRecord, ProbeRecord, RunRecord, read_values
+from stream.record.parts import FlopRecord, ProbeRecord
+from stream.record.run_record import RunRecord, read_values
 from tests.record.made_record import EXAMPLES, learn, made_record
 
 
 def derived_record(**changes: Any) -> RunRecord:
     record = made_record(3, 2, **changes)
-    Derivation(data_bytes=10_000).update(record)
+    record.derive()
     return record
 
 
@@ -38,7 +39,7 @@ def test_the_file_is_plain_json_with_null_for_what_is_not_there(tmp_path: Path) 
     record.write(tmp_path)
     content = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     assert list(content) == list(RunRecord.__struct_fields__)
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     assert content["cells"][1] == [asdict(record.cells[1][0]), asdict(record.cells[1][1]), None]
     assert content["matrix"][2] == content["cells"][2] == [None] * 3
     assert content["metrics"]["fwt"] is None
@@ -49,7 +50,7 @@ def test_the_file_is_plain_json_with_null_for_what_is_not_there(tmp_path: Path) 
 
 def test_what_is_derived_is_that_of_the_cells() -> None:
     """Row by row, against the metrics of what the cells say themselves."""
-    record, derivation = made_record(4), Derivation(data_bytes=10_000)
+    record, derivation = made_record(4), Derivation()
     for after in range(4):
         learn(record, after)
         derivation.update(record)
@@ -79,6 +80,7 @@ def test_metrics_are_of_what_the_record_holds(monkeypatch: pytest.MonkeyPatch) -
         baseline=[0.25, 0.5],
         probe=ProbeRecord(every=2, rows=4, points=points),
         flops=FlopRecord(train=[60, 90], one_pass=[10, 20], epochs=[6, 3]),
+        train_bytes=999,
     )
     for after in range(2):
         learn(record, after)
@@ -86,7 +88,7 @@ def test_metrics_are_of_what_the_record_holds(monkeypatch: pytest.MonkeyPatch) -
         replace(row, buffer_examples=3 * number, buffer_bytes=77 * number)
         for number, row in enumerate(record.ledger.tasks, start=1)
     ]
-    Derivation(data_bytes=999).update(record)
+    record.derive()
     assert given["baseline"] == [0.25, 0.5]
     assert given["probe"] == points
     assert given["flops"] == Flops([60, 90], [10, 20], [6, 3])
@@ -140,8 +142,8 @@ def test_a_record_without_overrides_is_an_older_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"schema":1', '"schema":2', "has schema 2, written by another version"),
-        ('"schema":1,', "", "no record of a run"),
+        ('"schema":2', '"schema":3', "has schema 3, written by another version"),
+        ('"schema":2,', "", "no record of a run"),
         ('"score":', '"score":NaN,"was":', "no record of a run"),
         ('"score":', '"score":"high","was":', "no record of a run"),
         ('"titles":["Task_0",', '"titles":[', "titles has 2 entries for 3 tasks"),

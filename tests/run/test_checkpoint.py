@@ -2,23 +2,25 @@
 
 import json
 import logging
+from itertools import pairwise
 from pathlib import Path
 
-import msgspec
 import pytest
 import torch
 
+from stream.atomic_io import LineLog
 from stream.config.run import CheckpointConfig
 from stream.data.task import Task
 from stream.errors import UserError
 from stream.fingerprint import tensor_digest
 from stream.learners.finetune import Finetune
 from stream.learners.frozen import Frozen
+from stream.record.parts import DataRecord
 from stream.run import checkpoint
 from stream.run.checkpoint import CheckpointStore
 from stream.run.checkpoint_manager import CheckpointManager
 from tests.conftest import Stream
-from tests.record.made_record import made_record
+from tests.record.made_record import EXAMPLES, learn, made_record
 
 
 def groups(value: float) -> dict[str, dict[str, torch.Tensor]]:
@@ -134,25 +136,79 @@ def test_a_manifest_is_plain_json_with_its_own_digest(
     assert len(digest) == 64
 
 
-def test_ready_json_in_the_state_is_read_as_its_values(tmp_path: Path) -> None:
-    values = {"a": [1, 2.5, None, "ü\n\"'"], "b": {}, "c": {"x": [True, -0.0, 1e-17]}, "d": []}
-    store = CheckpointStore(tmp_path)
-    state = {"results": msgspec.Raw(msgspec.json.encode(values)), "training": None}
-    digests = store.write({"shared": {"w": torch.ones(2)}}, state)
+def test_what_is_final_stands_in_a_log_that_only_grows(tmp_path: Path) -> None:
+    """A manifest is as long after a hundred tasks as after one."""
+    store, log = CheckpointStore(tmp_path), tmp_path / "checkpoint/groups.jsonl"
+    sizes, logs = [], []
+    for number in range(100, 140):
+        own = {f"task/{number}": {"weight": torch.full((2,), float(number))}}
+        shared = {"shared": {"weight": torch.full((2,), -float(number))}}
+        store.write({**own, **shared}, {"number": number}, final=[*own])
+        sizes.append(files(tmp_path, f"manifest-{number - 99}.json")[0].stat().st_size)
+        logs.append(log.read_bytes())
+    assert max(sizes) - min(sizes) <= 8  # digits of numbers
+    assert all(new.startswith(old) and len(new) > len(old) for old, new in pairwise(logs))
     found = store.latest()
     assert found is not None
-    assert (found.state, found.groups) == ({"results": values, "training": None}, digests)
+    assert len(found.groups) == 41
+    assert len(files(tmp_path, "*.safetensors")) == 40 + 2  # shared ones
+    for number in (100, 139):
+        assert torch.equal(
+            store.load(found, f"task/{number}")["weight"], torch.full((2,), float(number))
+        )
 
 
-def test_the_last_manifest_is_hashed_and_not_parsed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its groups are known; one that was changed since is found, and not counted as whole."""
+def test_a_log_longer_than_the_manifest_says_is_written_over(tmp_path: Path) -> None:
+    """As after a kill between the two; a group is then that of the second time."""
+    store, log = CheckpointStore(tmp_path), tmp_path / "checkpoint/groups.jsonl"
+    store.write({"task/a": {"w": torch.zeros(1)}}, {"number": 0}, final=["task/a"])
+    before = log.read_bytes()
+    log.write_bytes(before + b'["task/b","' + b"0" * 64 + b'"]\n["task/c')
+    again = CheckpointStore(tmp_path)
+    found = again.latest()
+    assert found is not None
+    again.go_on(found)
+    assert dict(again.final) == found.groups
+    again.write({"task/b": {"w": torch.ones(1)}}, {"number": 1}, final=["task/b"])
+    assert log.read_bytes().startswith(before)
+    newest = CheckpointStore(tmp_path).latest()
+    assert newest is not None
+    assert newest.state == {"number": 1}
+    assert torch.equal(again.load(newest, "task/b")["w"], torch.ones(1))
+
+
+def test_a_generation_whose_rows_were_cut_is_not_whole(tmp_path: Path) -> None:
+    rows, store = LineLog(tmp_path / "rows.jsonl"), CheckpointStore(tmp_path)
+    for number in range(2):
+        rows.append([b"row %d" % number])
+        store.write({"shared": {}}, {"number": number}, rows=rows.extent)
+    whole = (tmp_path / "rows.jsonl").read_bytes()
+    found = store.latest()
+    assert found is not None
+    assert store.rows(found) == [b"row 0", b"row 1"]
+    for content in (whole[:-1], whole.replace(b"1", b"7"), whole[:8]):
+        (tmp_path / "rows.jsonl").write_bytes(content)
+        found = store.latest()
+        assert found is not None
+        assert found.state == {"number": 0}
+    (tmp_path / "rows.jsonl").unlink()
+    with pytest.raises(UserError, match="checkpoint 2 cannot be used: rows"):
+        store.latest()
+
+
+def test_a_document_is_kept_as_long_as_a_generation_names_it(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path)
-    store.write({"shared": {"w": torch.zeros(1)}}, {"number": 0})
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint.msgspec.json, "decode", lambda text: pytest.fail("parsed"))
-        store.write({"shared": {"w": torch.ones(1)}}, {"number": 1})
+    for number in range(4):
+        document = store.write_document(b"%d" % (number // 2))
+        store.write({"shared": {}}, {}, document=document)
+    assert len(files(tmp_path, "*.json")) == 2 + 1
+    assert store.document(store.read(4)) == b"1"
+
+
+def test_a_manifest_changed_since_does_not_count_as_whole(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    for number in range(2):
+        store.write({"shared": {"w": torch.full((1,), float(number))}}, {"number": number})
     path = tmp_path / "checkpoint/manifest-2.json"
     path.write_bytes(path.read_bytes().replace(b'"number":1', b'"number":7'))
     store.write({"shared": {"w": torch.full((1,), 2.0)}}, {"number": 2})
@@ -192,24 +248,30 @@ def test_what_isolated_tasks_own_is_written_once(
     """By the run that learned it, and by one that goes on from its files."""
     learner = (Frozen if isolated else Finetune)()
     Stream(learner, three_tasks)
+    names = [task.name for task in three_tasks]
+    rows = {name: {"test": EXAMPLES} for name in names}
+    record = made_record(order=names, data=DataRecord(source="made", hash="", rows=rows))
     read: list[str] = []
     manager = CheckpointManager(tmp_path, CheckpointConfig())
     original = learner.task_state
     learner.task_state = lambda task: read.append(task) or original(task)
-    for count in (1, 2):
-        learner.start(three_tasks[count - 1])
-        learner.finish(three_tasks[count - 1])
-        manager.save(learner, made_record().encode())
+    for index in range(2):
+        learner.start(three_tasks[index])
+        learner.finish(three_tasks[index])
+        learn(record, index)
+        manager.commit_row(learner, record, index)
     assert read == asked
     again = (Frozen if isolated else Finetune)()
     Stream(again, three_tasks)
     other = CheckpointManager(tmp_path, CheckpointConfig())
     saved = other.latest()
+    assert saved is not None
     other.load_tasks(saved, again, three_tasks[:2])
+    other.go_on(saved)
     read.clear()
     original = again.task_state
     again.task_state = lambda task: read.append(task) or original(task)
-    other.save(again, made_record().encode())
+    other.save(again, saved.record)
     assert read == ([] if isolated else ["a", "b"])
 
 

@@ -129,10 +129,10 @@ def run(folder: Path, config: RunConfig) -> None:
 
 MOMENTS: list[tuple[int, str, int]] = [  # signal, what it comes within, at which call
     (HUP, "stream.run.setup.load_encoder", 1),  # before the first task
-    (USR1, "stream.run.run.evaluate", 1),  # while the untrained learner is scored
+    (USR1, "stream.run.bench.evaluate", 1),  # while the untrained learner is scored
     (USR2, "stream.training.fit_state.FitState.note", 1),  # within a task
     (TERM, "stream.run.checkpoint.write_atomic", 2),  # while it is saved
-    (INT, "stream.run.run.evaluate", 1),  # while the row of a learned task is measured
+    (INT, "stream.run.bench.evaluate", 1),  # while the row of a learned task is measured
 ]
 
 

@@ -172,7 +172,7 @@ def sending(original: Callable[..., Any], at: int) -> Callable[..., Any]:
 def test_it_goes_on_within_and_between_candidates(
     whole, config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moments = (("stream.training.fit_state.FitState.note", 6), ("stream.run.choosing.evaluate", 2))
+    moments = (("stream.training.fit_state.FitState.note", 6), ("stream.run.fitting.evaluate", 2))
     for path, at in moments:
         with monkeypatch.context() as patch:
             patch.setattr(path, sending(resolve_name(path), at))

@@ -13,15 +13,18 @@ from rich.console import Console
 
 from analysis.__main__ import main
 from benchmarks.in_process import composed
+from benchmarks.stress.kill import comparable
+from stream.config.run import CheckpointConfig
 from stream.data.task import Task
 from stream.errors import UserError
 from stream.report.progress import Display
 from stream.report.tracking import NoTracking
-from stream.run.checkpoint import CheckpointStore
+from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.interrupt import Interrupted, StopRequest
 from stream.run.predict import Service
 from stream.run.runner import run_stream
 from stream.run.verify import verify
+from tests.run import first_schema
 from tests.run.program import run, run_plain
 
 pytestmark = pytest.mark.slow
@@ -64,7 +67,8 @@ def test_a_flipped_bit_is_found_in_every_file(
 ) -> None:
     chosen = random.Random(0)
     files = sorted(p for p in honest.rglob("*") if p.is_file() and "checkpoint" in p.parts)
-    assert len(files) >= 5
+    assert {path.suffix for path in files} >= {".json", ".safetensors"}
+    files += [honest / "rows.jsonl"] * 2
     for path in [*files, *[honest / "results.json"] * 6]:
         copy = Path(shutil.copytree(honest, tmp_path / "copy"))
         target = copy / path.relative_to(honest)
@@ -197,7 +201,32 @@ def test_a_stop_while_a_row_is_scored_loses_nothing(
     chosen = composed([*TWO_TASKS, "learner=finetune"])
     with Stopping(tmp_path, asked_to_stop, "scoring", 0) as display, pytest.raises(Interrupted):
         run_stream(chosen, tmp_path, display=display, tracker=NoTracking())
-    found = CheckpointStore(tmp_path).latest()
+    found = CheckpointManager(tmp_path, CheckpointConfig()).latest()
     assert found is not None
-    assert found.state["training"] is None
-    assert len(found.state["results"]["ledger"]["tasks"]) == 1
+    assert found.training is None
+    assert len(found.record.ledger.tasks) == 1
+    assert len(json.loads((tmp_path / "results.json").read_text())["ledger"]["tasks"]) == 1
+
+
+@pytest.mark.parametrize("learner", ["adapter", "finetune"])
+def test_a_run_of_the_first_schema_is_verified_and_goes_on_to_the_same_end(
+    asked_to_stop: list[StopRequest], tmp_path: Path, learner: str
+) -> None:
+    """It was stopped within its second task; what it goes on with has the form of today."""
+    chosen = composed([*TWO_TASKS, f"learner={learner}", "evaluation.reuse=on", "probe.every=2"])
+    one, whole = tmp_path / "one", tmp_path / "whole"
+    for folder in (one, whole):
+        folder.mkdir()
+    with Stopping(one, asked_to_stop, "step 3", 1) as display, pytest.raises(Interrupted):
+        run_stream(chosen, one, display=display, tracker=NoTracking())
+    first_schema.rewrite(one)
+    assert [check for check in verify(one, "cpu") if not check.ok] == []
+    for folder in (one, whole):
+        with Display(Console(quiet=True), folder) as display:
+            run_stream(chosen, folder, display=display, tracker=NoTracking(), resume=folder == one)
+    assert comparable(one) == comparable(whole)
+    lines = [(folder / "rows.jsonl").read_text().splitlines() for folder in (one, whole)]
+    assert [[json.loads(line)["task"] for line in file] for file in lines] == [["stsb", "cola"]] * 2
+    assert [check for check in verify(one, "cpu") if not check.ok] == []
+    first_schema.rewrite(whole)
+    assert [check for check in verify(whole, "cpu") if not check.ok] == []

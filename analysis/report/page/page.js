@@ -20,7 +20,7 @@
 
   // The matrix after k tasks: later rows are not learned yet.
   function matrixAfter(trace, k) {
-    return { ...trace, z: trace.z.map((row, i) => (i < k ? row : row.map(() => null))) };
+    return { ...trace, z: trace.z.map((row, i) => (trace.y[i] <= k ? row : row.map(() => null))) };
   }
 
   function layoutOf(name, width) {
@@ -53,8 +53,9 @@
     const k = Number(slider.value);
     document.getElementById("after-shown").textContent = k;
     for (const element of document.querySelectorAll("[data-average]")) {
-      const row = figures[element.dataset.average].data[0].z[k - 1];
-      element.textContent = `average after ${k}: ${average(row.slice(0, k))}`;
+      const { z, meta } = figures[element.dataset.average].data[0];
+      const scores = meta.averages ? [meta.averages[k - 1]] : z[k - 1].slice(0, k); // of many tasks z has some
+      element.textContent = `average after ${k}: ${average(scores)}`;
     }
     for (const name of drawn) if (name.startsWith("matrix-")) draw(name);
   }

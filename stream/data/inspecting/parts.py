@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from stream.config.task import SPLITS
 from stream.data.prepare.splits import ALL
-from stream.data.sources.files import FOLDER_DATA
+from stream.data.sources.finding import FOLDER_DATA
 from stream.errors import UserError
 
 NAMES = {

@@ -27,15 +27,7 @@ def read_class_folders(folder: Path, spec: DialectSpec) -> SourceTable:
     """
     where = str(folder)
     refuse_settings(spec, ("encoding",), "a folder per class", where)
-    require(folder.is_dir(), f"{where}: no such folder")
-    there = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
-    classes = [path for path in there if path.is_dir()]
-    require(len(classes) > 0, f"{where}: has no sub-folders, one is needed for each class")
-    inside = [sorted(path.iterdir()) for path in classes]
-    files = [path for paths in inside for path in paths if not path.name.startswith(".")]
-    require(len(files) > 0, f"{where}: its class folders hold no files")
-    for path in files:
-        require(path.is_file(), f"{path}: a folder inside a class folder; only files are rows")
+    files, not_rows = files_of_classes(folder)
     raws = [_content(path) for path in files]
     marks = tuple(mark for mark, _ in MARKS)
     not_utf8 = {
@@ -51,10 +43,29 @@ def read_class_folders(folder: Path, spec: DialectSpec) -> SourceTable:
         texts.append(text.decode("utf-8"))
         encodings.add(str(legacy if legacy and fixed == legacy.name else encoding))
     table = pa.table({"text": texts, "label": [path.parent.name for path in files]})
-    facts = {"not_rows": str(len(there) - len(classes))} if len(there) > len(classes) else {}
+    facts = {"not_rows": str(not_rows)} if not_rows else {}
     words = ", ".join([*sorted(encodings), "a folder per class"])
     lines = np.arange(1, len(files) + 1)
     return SourceTable(table, where, lines, (), words, facts, encoding=legacy)
+
+
+def files_of_classes(folder: Path) -> tuple[list[Path], int]:
+    """Return the files in the folders of classes, sorted, and how many lie beside those folders.
+
+    Raises:
+        UserError: there are no class folders or no files, or a class folder contains a folder.
+    """
+    where = str(folder)
+    require(folder.is_dir(), f"{where}: no such folder")
+    there = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    classes = [path for path in there if path.is_dir()]
+    require(len(classes) > 0, f"{where}: has no sub-folders, one is needed for each class")
+    inside = [sorted(path.iterdir()) for path in classes]
+    files = [path for paths in inside for path in paths if not path.name.startswith(".")]
+    require(len(files) > 0, f"{where}: its class folders hold no files")
+    for path in files:
+        require(path.is_file(), f"{path}: a folder inside a class folder; only files are rows")
+    return files, len(there) - len(classes)
 
 
 def _content(path: Path) -> bytes:

@@ -1,7 +1,7 @@
 """Read the user's labelled files: find them, unpack them, and recognise their format."""
 
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +13,10 @@ from stream.data.sources.class_folders import read_class_folders
 from stream.data.sources.delimited import read_delimited
 from stream.data.sources.dialect import header_evidence, refuse_settings, unique_names
 from stream.data.sources.encoding import contradicts, to_utf8
+from stream.data.sources.finding import ARROW, CONTAINERS, DATA, JSON, PARQUET, find_files
 from stream.data.sources.json_rows import looks_like_json, read_json
 from stream.data.sources.no_table import refuse_others, refuse_pages
-from stream.data.sources.parts import is_part, joined, parts_below, with_partitions
+from stream.data.sources.parts import is_part, joined, with_partitions
 from stream.data.sources.sheets import WORKBOOKS, read_sheet
 from stream.data.sources.tagged_lines import has_tags, read_tagged
 from stream.data.sources.unpacking import unpacked
@@ -23,14 +24,6 @@ from stream.data.table import SourceTable
 from stream.errors import UserError, require
 
 SAMPLE_ROWS = 100  # at the start of each of several files, for finding their headers
-
-PARQUET = (".parquet", ".pq")
-ARROW = (".arrow", ".feather", ".ipc")
-JSON = (".jsonl", ".ndjson", ".json")
-TEXT = (".csv", ".tsv", ".tab", ".txt", ".psv")
-DATA = (*PARQUET, *ARROW, *JSON, *TEXT, *WORKBOOKS)
-FOLDER_DATA = tuple({*DATA} - {".txt"})  # a .txt may be one row's text
-CONTAINERS = (".zip", *WORKBOOKS)  # files that may hold several tables
 
 
 def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
@@ -47,31 +40,13 @@ def read_files(root: Path, pattern: str, spec: DialectSpec) -> SourceTable:
     Raises:
         UserError: nothing matches, a file cannot be read, or the files' columns differ.
     """
-    parts = PurePosixPath(pattern).parts
-    is_below = bool(parts) and ".." not in parts and not Path(pattern).is_absolute()
-    require(is_below, f"files: {pattern!r} is not a path or pattern below {root}")
-    if root.suffix.lower() in CONTAINERS and root.is_file():
-        return read_table(root, spec, member=pattern)
-    require(root.is_dir(), f"files: {root} is not a folder (looking for {pattern!r})")
-    for depth in range(1, len(parts)):
-        archive = root.joinpath(*parts[:depth])
-        if archive.suffix.lower() in CONTAINERS and archive.is_file():
-            return read_table(archive, spec, member="/".join(parts[depth:]))
-    exact = root / pattern
-    matches = [exact] if exact.exists() else sorted(root.glob(pattern))
-    matches = [path for path in matches if path == exact or not path.name.startswith(".")]
-    files = [path for path in matches if path.is_file()]
-    facts = {}
-    if len(matches) == 1 and not files:
-        files, others = parts_below(matches[0], FOLDER_DATA)
-        if not files:
-            return read_class_folders(matches[0], spec)
-        facts = {"not_rows": str(others)} if others else {}
-    if not files:
-        there = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
-        what = "only folders match" if matches else "nothing matches"
-        raise UserError(f"files: {what} {pattern!r} in {root}; it holds {there}")
-    source = _read_all(files, root, pattern, spec)
+    found = find_files(root, pattern)
+    if found.member is not None:
+        return read_table(found.files[0], spec, member=found.member)
+    if found.classes is not None:
+        return read_class_folders(found.classes, spec)
+    source = _read_all(list(found.files), root, pattern, spec)
+    facts = {"not_rows": str(found.others)} if found.others else {}
     return replace(source, provenance={**source.provenance, **facts})
 
 

@@ -1,6 +1,6 @@
 """Modules that a method inserts into the encoder, and their first values."""
 
-import copy
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -22,37 +22,63 @@ class Fresh(nn.Module):
         """Draw all parameters anew, on the CPU, so that a GPU run starts from the same ones."""
         raise NotImplementedError
 
+    def drawn(self, generator: torch.Generator) -> dict[str, torch.Tensor]:
+        """Return what `initialize` draws, by the parameter's name, on the CPU.
 
-def drawn_values(
-    encoder: Encoder, seed: int, *names: str, of_task: str | None = None
-) -> dict[str, torch.Tensor]:
-    """Return fresh values for inserted modules, by parameter name; nothing is changed.
+        The parameters have other memory meanwhile, and then their own again: a copy of the module
+        would take longer than to draw a small one.
+        """
+        parameters = dict(self.named_parameters())
+        own = {name: parameter.data for name, parameter in parameters.items()}
+        try:
+            for parameter in parameters.values():
+                parameter.data = torch.zeros(parameter.shape, dtype=parameter.dtype)
+            self.initialize(generator)
+            return {name: parameter.data for name, parameter in parameters.items()}
+        finally:
+            for name, parameter in parameters.items():
+                parameter.data = own[name]
+
+
+FreshModules = dict[str | None, dict[str, Fresh]]
+"""Modules by their path in the encoder, by the task that they belong to; None is no task."""
+
+
+def fresh_modules(encoder: Encoder) -> FreshModules:
+    """Return the modules inside the encoder that can start anew."""
+    tasks, found = task_of_parameters(encoder), FreshModules({None: {}})
+    for path, module in encoder.named_modules():
+        if isinstance(module, Fresh):
+            owners = {tasks.get(f"{path}.{name}") for name, _ in module.named_parameters()}
+            if len(owners) == 1:
+                found.setdefault(owners.pop(), {})[path] = module
+    return found
+
+
+def drawn_values(modules: Mapping[str, Fresh], seed: int, *names: str) -> dict[str, torch.Tensor]:
+    """Return fresh values, by parameter name in the encoder; nothing is changed.
 
     Args:
-        encoder: the encoder.
+        modules: by their path in the encoder.
         seed: the run's.
         names: with the modules' purpose, the name of the random stream.
-        of_task: the modules of this task in `ByTask` containers; None is those outside of any.
     """
-    tasks, values = task_of_parameters(encoder), {}
+    values: dict[str, torch.Tensor] = {}
     generators: dict[str, torch.Generator] = {}
-    for path, module in encoder.named_modules():
-        if not isinstance(module, Fresh):
-            continue
-        inside = [tasks.get(f"{path}.{name}") for name, _ in module.named_parameters()]
-        if set(inside) != {of_task}:
-            continue
+    for path, module in modules.items():
         purpose = module.purpose
         if purpose not in generators:
             generators[purpose] = torch_generator(seed, purpose, *names)
-        fresh = copy.deepcopy(module).cpu()  # generators are, so that any device draws the same
-        fresh.initialize(generators[purpose])
-        values |= {f"{path}.{name}": p.detach() for name, p in fresh.named_parameters()}
+        drawn = module.drawn(generators[purpose])
+        values |= {f"{path}.{name}": tensor for name, tensor in drawn.items()}
     return values
 
 
-def draw_into(encoder: Encoder, seed: int, *names: str, of_task: str | None = None) -> None:
-    """Give inserted modules the values that `drawn_values` returns."""
-    parameters = dict(encoder.named_parameters())
-    drawn = drawn_values(encoder, seed, *names, of_task=of_task)
-    copy_named(drawn, {name: parameters[name] for name in drawn})
+def draw_into(modules: Mapping[str, Fresh], seed: int, *names: str) -> None:
+    """Give modules the values that `drawn_values` returns."""
+    inside = {
+        f"{path}.{name}": parameter
+        for path, module in modules.items()
+        for name, parameter in module.named_parameters()
+    }
+    copy_named(drawn_values(modules, seed, *names), inside)

@@ -14,9 +14,11 @@ from stream.run.run import Run
 CELL_BYTES, EXAMPLES_A_BYTE = (
     180,
     6,
-)  # of results.json: digest, score, time; what was right in base64
+)  # of a measured cell: digest, score, time; what was right in base64
+REUSED_BYTES = 23  # of a cell that is reused: its score, and the number of a row
 LOSS_BYTES = 21
 TASK_BYTES = 3500  # its settings, account of rows, hashes
+ROW_BYTES = 900  # of a line of rows.jsonl, but for its cells and losses
 FIGURES_BYTES, FIGURES_BYTES_A_TASK = 180_000, 36_000
 DRAWING_BYTES = 40e6  # of memory: matplotlib, and what it draws
 CHECKPOINTS = 2  # kept at a time
@@ -39,7 +41,7 @@ def estimated(
     scores = [costs.scoring.at(1, float(t.split(split).lengths.sum())) for t in tasks]
     each = sum(scores) / max(sum(plan.sizes), 1)  # of a text; a pass of the router is like it
     routing_s = plan.routed * each
-    marks = sum(costs.fingerprint.at(1, k + 1) for k in range(num_tasks))
+    marks = _fingerprints_s(config, costs, num_tasks)
     kept = (num_tasks - costs.tried) * costs.kept_bytes
     return Estimate(
         learning_s=_learning_s(config, tasks, plan, costs),
@@ -52,6 +54,13 @@ def estimated(
         record_bytes=_record_bytes(config, plan, num_tasks),
         figures_bytes=FIGURES_BYTES + num_tasks * FIGURES_BYTES_A_TASK,
     )
+
+
+def _fingerprints_s(config: RunConfig, costs: Costs, num_tasks: int) -> float:
+    """Return the seconds of fingerprints: of all tasks so far, or of two and in the end of all."""
+    if config.learner.tags.parameter_isolation:
+        return costs.fingerprint.at(2, 2 * num_tasks + num_tasks)
+    return sum(costs.fingerprint.at(1, k + 1) for k in range(num_tasks))
 
 
 def _learning_s(config: RunConfig, tasks: Sequence[Task], plan: WorkPlan, costs: Costs) -> float:
@@ -105,15 +114,18 @@ def _checkpoint_bytes(config: RunConfig, plan: WorkPlan, costs: Costs, num_tasks
     every = config.checkpoint.every
     within = every is not None and plan.works[-1].steps >= every
     shared = costs.shared_bytes * (1 if isolated and not within else CHECKPOINTS)
-    records = CHECKPOINTS * _record_bytes(config, plan, num_tasks)
-    return own + shared + records + (costs.moments_bytes if within else 0)
+    opening = num_tasks * TASK_BYTES  # the record before its first row
+    return own + shared + opening + (costs.moments_bytes if within else 0)
 
 
 def _record_bytes(config: RunConfig, plan: WorkPlan, num_tasks: int) -> float:
-    """Return the bytes of results.json and run.log."""
-    rows = [times - int(config.evaluation.baseline) for times in plan.scored]
+    """Return the bytes of results.json, rows.jsonl and run.log."""
+    untrained = int(config.evaluation.baseline)
+    measured = [times - untrained for times in _times_measured(config, plan)]
     cells = sum(
         times * (CELL_BYTES + size / EXAMPLES_A_BYTE)
-        for times, size in zip(rows, plan.sizes, strict=True)
+        for times, size in zip(measured, plan.sizes, strict=True)
     )
-    return cells + plan.steps * LOSS_BYTES + num_tasks * TASK_BYTES
+    reused = sum(times - untrained for times in plan.scored) - sum(measured)
+    lines = cells + plan.steps * LOSS_BYTES + num_tasks * ROW_BYTES
+    return lines + cells + plan.steps * LOSS_BYTES + reused * REUSED_BYTES + num_tasks * TASK_BYTES
