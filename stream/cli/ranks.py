@@ -5,6 +5,7 @@ folder that is gone afterwards, keep no checkpoint, show nothing, and have no tr
 """
 
 import copy
+import shlex
 import shutil
 import sys
 import tempfile
@@ -110,6 +111,8 @@ def _hint(
     folder: list[Path], hint: Callable[[Path, BaseException], str], error: BaseException
 ) -> str:
     """Return what to say behind an error; nothing before the folder is known."""
+    if isinstance(error, ChildProcessError) and folder and (folder[0] / CHECKPOINT).is_dir():
+        return f"; go on with: {shlex.quote(f'resume={folder[0]}')}"
     return hint(folder[0], error) if folder else ""
 
 

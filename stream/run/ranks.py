@@ -34,6 +34,10 @@ def check_ranks(config: RunConfig, world: World) -> None:
     require(config.select is None, f"{told}select tries candidates one by one: leave it out")
     require(not config.count_flops, f"{told}count_flops=true counts those of one: leave it out")
     require(
+        not config.workers.used,
+        f"{told}workers={config.workers.count} starts processes too: leave one of them out",
+    )
+    require(
         ":" not in config.device,
         f"{told}device={config.device} is one GPU for all: leave it out, each takes its own",
     )
