@@ -1181,7 +1181,10 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         contract("adapter", "lt_sft", "progressive"),
         (
             ("for task in tasks[self._tasks :]:", "for task in tasks:"),
-            ("            self._common |= {id(t): t for",),
+            (
+                "            self._common |= {id(t): t for",
+                "            self._common = {id(t): t for",
+            ),
         ),
     ),
     "stream/fingerprint.py": (
