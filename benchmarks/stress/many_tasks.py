@@ -4,7 +4,8 @@ Run: python -m benchmarks.stress.many_tasks --tasks 1000 --folder FOLDER [settin
 from a config folder that is made here, the tiny encoder, `evaluation.reuse=on`. A run is stopped by
 SIGTERM when most rows are done and goes on with ``resume=``; then it is reported, compared and
 verified. Prints a line for each command, the rows' times, and what 10,000 tasks would take by the
-slopes. Times are of one machine; ratios of rows are from one run.
+slopes. Rows are compared by
+their CPU time, which other work on the machine hardly changes.
 """
 
 import argparse
@@ -15,8 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ SMALL = (
     "tracking=none",
     "evaluation.reuse=on",
 )
-ROW = re.compile(r"^(\S+ \S+) after +(\d+) ")
+ROW = re.compile(r"\S+ \S+ after +(\d+) ")
 POLL_S = 0.1
 STOPPED_AT = 0.8  # of the tasks
 SHOWN = 10_000  # tasks that the slopes are drawn to
@@ -71,11 +71,38 @@ def made_stream(count: int, folder: Path) -> Path:
     return folder
 
 
+class Rows:
+    """The rows of a run as its log tells of them, and the CPU time that was used up to each."""
+
+    def __init__(self, folder: Path):
+        self._log = folder / LOG_NAME
+        self._read = 0
+        self.cpu_s: dict[int, float] = {}
+
+    def look(self, pid: int) -> None:
+        """Note the rows that the process ``pid`` has added since the last look."""
+        if not self._log.exists():
+            return
+        with self._log.open("rb") as file:
+            file.seek(self._read)
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._read += len(whole) + len(end)
+        found = [int(row[1]) for row in map(ROW.match, whole.decode().splitlines()) if row]
+        if found:
+            self.cpu_s[found[-1]] = _cpu_s(pid)
+
+    def skip(self) -> None:
+        """Look at what is added from now on alone."""
+        self._read = self._log.stat().st_size if self._log.exists() else 0
+
+    @property
+    def done(self) -> int:
+        """How many rows there are."""
+        return max(self.cpu_s, default=0)
+
+
 def command(
-    name: str,
-    arguments: Sequence[str],
-    output: Path,
-    stop: Callable[[], bool] = lambda: False,
+    name: str, arguments: Sequence[str], output: Path, rows: Rows | None = None, stop_at: int = 0
 ) -> Cost:
     """Run ``task-stream`` with arguments; return what it took.
 
@@ -83,7 +110,8 @@ def command(
         name: what it is called in the table.
         arguments: what stands behind ``task-stream``.
         output: the file for what it says.
-        stop: asked again and again; once it says so, the process gets SIGTERM.
+        rows: of the run, which are watched.
+        stop_at: the process gets SIGTERM when there are so many rows; 0 lets it end.
     """
     began = time.perf_counter()
     with output.open("wb") as file:
@@ -93,7 +121,9 @@ def command(
     ended = os.WEXITED | os.WNOWAIT  # the process stays to be asked what it wrote
     while os.waitid(os.P_PID, process.pid, ended | os.WNOHANG) is None:
         time.sleep(POLL_S)
-        if not stopped and stop():
+        if rows is not None:
+            rows.look(process.pid)
+        if rows is not None and stop_at and not stopped and rows.done >= stop_at:
             process.send_signal(signal.SIGTERM)
             stopped = True
     seconds = time.perf_counter() - began
@@ -104,31 +134,16 @@ def command(
     return Cost(name, seconds, cpu, usage.ru_maxrss * 1024, written, process.returncode)
 
 
+def _cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process so far (Linux)."""
+    values = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
+    return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _written(pid: int) -> int:
     """Return the bytes that a process has handed to ``write`` (Linux)."""
     text = Path(f"/proc/{pid}/io").read_text(encoding="utf-8")
     return int(dict(line.split(": ") for line in text.splitlines())["wchar"])
-
-
-def row_ends(folder: Path) -> dict[int, float]:
-    """Return when each row of a run was done, in seconds since the epoch, from its log."""
-    path = folder / LOG_NAME
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    found = filter(None, map(ROW.match, lines))
-    return {
-        int(row[2]): datetime.strptime(row[1], "%Y-%m-%d %H:%M:%S,%f").timestamp() for row in found
-    }
-
-
-def row_seconds(ends: dict[int, float], restarted: int) -> dict[int, float]:
-    """Return the seconds of each row whose predecessor is of the same process.
-
-    Args:
-        ends: when rows were done.
-        restarted: the first row that another process did.
-    """
-    follows = (n for n in ends if n - 1 in ends and n != restarted)
-    return {number: ends[number] - ends[number - 1] for number in follows}
 
 
 def size_of(folder: Path) -> int:
@@ -137,31 +152,33 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in files if path.is_file())
 
 
-def measured(count: int, folder: Path, settings: Sequence[str]) -> tuple[list[Cost], int]:
+def measured(
+    count: int, folder: Path, settings: Sequence[str]
+) -> tuple[list[Cost], list[dict[int, float]]]:
     """Run all commands in a folder.
 
     Returns:
-        What each command took, and the first row after the interruption.
+        What each command took, and the CPU seconds up to rows, of the run and of its second part.
     """
     conf, run = made_stream(count, folder / "conf"), folder / "run"
     chosen = ["--config-dir", str(conf), "stream=made", *SMALL, *settings]
-    costs = []
+    costs, parts = [], [Rows(run), Rows(run)]
 
-    def call(name: str, *arguments: str, stop: Callable[[], bool] = lambda: False) -> None:
-        costs.append(command(name, arguments, folder / f"{name.replace(' ', '-')}.txt", stop))
+    def call(name: str, *arguments: str, rows: Rows | None = None, stop_at: int = 0) -> None:
+        output = folder / f"{name.replace(' ', '-')}.txt"
+        costs.append(command(name, arguments, output, rows, stop_at))
         print(_line(costs[-1]), flush=True)
 
     call("settings", "run", *chosen, "--cfg", "job", "-p", "training")
     call("dry run", "run", *chosen, "--dry-run")
     most = int(STOPPED_AT * count)
-    started = f"hydra.run.dir={run}"
-    call("run", "run", *chosen, started, stop=lambda: max(row_ends(run), default=0) >= most)
-    restarted = max(row_ends(run), default=0) + 1
-    call("resume", "run", "--config-dir", str(conf), f"resume={run}")
+    call("run", "run", *chosen, f"hydra.run.dir={run}", rows=parts[0], stop_at=most)
+    parts[1].skip()
+    call("resume", "run", "--config-dir", str(conf), f"resume={run}", rows=parts[1])
     call("report", "report", str(run), "--out", str(folder / "report.html"))
     call("compare", "compare", str(run))
     call("verify", "verify", str(run))
-    return costs, restarted
+    return costs, [part.cpu_s for part in parts]
 
 
 def _line(cost: Cost) -> str:
@@ -173,32 +190,44 @@ def _line(cost: Cost) -> str:
     )
 
 
-def row_lines(seconds: dict[int, float], count: int) -> list[str]:
-    """Return what the times of rows say: windows, their ratio, and the slope to more tasks.
+def row_lines(parts: Sequence[dict[int, float]], count: int) -> list[str]:
+    """Return what rows take: windows, their ratio, and the slope to more tasks.
 
     Args:
-        seconds: of each row, by its number from 1.
+        parts: of each process, the CPU seconds up to rows, by the row's number from 1.
         count: how many tasks there are.
     """
     width = max(int(WINDOW * count), 2)
-    early = [s for n, s in seconds.items() if width < n <= 2 * width]
-    late = [s for n, s in seconds.items() if n > count - width]
-    if not early or not late:
-        return ["too few rows for a slope"]
-    first, last = (
-        float(np.median(early)),
-        float(np.median(late)),
-    )  # other work beside it counts less
-    rows = np.array([n for n in sorted(seconds) if n > width], dtype=np.float64)
-    slope, start = np.polyfit(rows, [seconds[int(n)] for n in rows], 1)
-    grown = max(slope, 0.0)
-    foretold = start * SHOWN + grown * SHOWN**2 / 2
-    return [
-        f"rows {width + 1} to {2 * width}: {1e3 * first:.1f} ms each (median)",
-        f"rows {count - width + 1} to {count}: {1e3 * last:.1f} ms each, {last / first:.2f} x",
-        f"a row takes {1e3 * start:.1f} ms + {1e6 * slope:.2f} us a task before it",
-        f"{SHOWN:,} tasks by that: {foretold / 60:.0f} minutes of rows",
+    spans = [
+        _each(part, start, start + width) for part in parts for start in range(0, count, width)
     ]
+    found = [span for span in spans if span is not None]
+    early = next((s for at, s in found if at > 1.2 * width), None)  # not the first tenth
+    if early is None or len(found) < 3:
+        return ["too few rows for a slope"]
+    last = found[-1][1]
+    middles, seconds = zip(*found[1:], strict=True)
+    slope, start = np.polyfit(middles, seconds, 1)
+    foretold = start * SHOWN + max(slope, 0.0) * SHOWN**2 / 2
+    lines = [f"around row {at:,.0f}: {1e3 * s:.1f} ms of CPU a row" for at, s in found]
+    return [
+        *lines,
+        f"the last tenth takes {last / early:.2f} x the second",
+        f"a row takes {1e3 * start:.1f} ms + {1e6 * slope:.2f} us a task before it",
+        f"{SHOWN:,} tasks by that: {foretold / 60:.0f} minutes of CPU for rows",
+    ]
+
+
+def _each(part: dict[int, float], first: int, last: int) -> tuple[float, float] | None:
+    """Return the middle of what was seen between two rows, and the CPU seconds of one row there.
+
+    None where less than half of it was seen.
+    """
+    seen = [number for number in part if first <= number <= last]
+    if not seen or seen[-1] - seen[0] < (last - first) / 2:
+        return None
+    rows = seen[-1] - seen[0]
+    return (seen[0] + seen[-1]) / 2, (part[seen[-1]] - part[seen[0]]) / rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -212,9 +241,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(temporary) if given.folder is None else given.folder.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         print(f"{given.tasks} tasks\n{'':<12}{'time':>11}{'CPU':>11}{'peak':>14}{'written':>14}")
-        costs, restarted = measured(given.tasks, folder, given.settings)
+        costs, parts = measured(given.tasks, folder, given.settings)
         run = folder / "run"
-        for text in row_lines(row_seconds(row_ends(run), restarted), given.tasks):
+        for text in row_lines(parts, given.tasks):
             print(text)
         names = ("results.json", "rows.jsonl", "checkpoint", "figures", LOG_NAME)
         sizes = ((name, run / name) for name in names if (run / name).exists())
