@@ -316,10 +316,10 @@ def test_after_any_change_of_files_what_is_built_is_what_is_there(
     """Random changes, one after another, against reading without a cache."""
     config, generator = made_stream(tmp_path / "data"), random.Random(0)
     root, outcomes = tmp_path / "data", set()
-    for step in range(17):
+    for step in range(12):
         if step:
             # Half of the time, a state is trusted as soon as it was seen.
-            monkeypatch.setattr(contents, "SETTLED_S", 60.0 * (step // len(CHANGES) % 2))
+            monkeypatch.setattr(contents, "SETTLED_S", 60.0 * (step > 7))
             below = root / generator.choice(sorted(path.name for path in root.iterdir()))
             files = sorted(p for p in below.rglob("*") if p.is_file() and p.name[0] != ".")
             shutil.copytree(root, tmp_path / "kept", symlinks=True)
@@ -332,7 +332,7 @@ def test_after_any_change_of_files_what_is_built_is_what_is_there(
             shutil.rmtree(root)
             (tmp_path / "kept").rename(root)
         shutil.rmtree(tmp_path / "kept", ignore_errors=True)
-    assert len(outcomes) > 8  # most changes did change something
+    assert len(outcomes) > 5  # most changes did change something
 
 
 def test_a_file_that_was_only_touched_or_copied_is_not_read(
