@@ -834,7 +834,10 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             *contract("adapter", "lt_sft", "replay"),
         ),
         (
-            ("            load_randomness(self._state.tensors, self._device)\n", ""),
+            (
+                "            load_randomness(self._state.tensors, self._device, World.now().rank)\n",
+                "",
+            ),
             ("range(self._state.epoch, self._work.epochs)", "range(self._work.epochs)"),
             ("meter.total = resumed.flops", "meter.total = 0"),
             ("time.perf_counter() - self._state.seconds", "time.perf_counter()"),
@@ -853,7 +856,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
         (
             ('("step", "exp_avg", "exp_avg_sq")', '("step", "exp_avg")'),
-            ('    torch.set_rng_state(tensors["random.cpu"])\n', ""),
+            ('    torch.set_rng_state(tensors[f"{of_rank}random.cpu"])\n', ""),
             ("min(len(stored), len(into))", "min(len(stored), len(into)) - 1"),
         ),
     ),
@@ -1114,10 +1117,11 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     ),
     "stream/run/choosing.py": (
         (SELECT,),
-        (
-            ("        sum(c.steps for c in tried),\n", "        tried[-1].steps,\n"),
-            ('SPLIT = "validation"', 'SPLIT = "test"'),
-        ),
+        (("        sum(c.steps for c in tried),\n", "        tried[-1].steps,\n"),),
+    ),
+    "stream/run/fitting.py": (
+        (SELECT,),
+        (('SPLIT = "validation"', 'SPLIT = "test"'),),
     ),
     "stream/tuning/grid.py": (
         (GRID,),

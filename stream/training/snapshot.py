@@ -122,7 +122,8 @@ def load_randomness(
     Those of a rank that there was not stay where they are.
     """
     of_rank = _of_rank(rank)
-    if f"{of_rank}random.cpu" in tensors:
-        torch.set_rng_state(tensors[f"{of_rank}random.cpu"])
+    if rank and f"{of_rank}random.cpu" not in tensors:
+        return
+    torch.set_rng_state(tensors[f"{of_rank}random.cpu"])
     if device.type == "cuda" and f"{of_rank}random.cuda" in tensors:
         torch.cuda.set_rng_state(tensors[f"{of_rank}random.cuda"], device)
