@@ -87,6 +87,7 @@ class RayJobs:
                 ray.cancel(call)  # as Ctrl-C there: a run saves, and what has not begun never does
             wait(ends)
             watch.look()
+            ray.shutdown()
             raise
         return [
             self._ended(ray, watch, first + place, list(jobs[place]), end)
