@@ -198,6 +198,7 @@ def row_lines(parts: Sequence[dict[int, float]], count: int) -> list[str]:
         count: how many tasks there are.
     """
     width = max(int(WINDOW * count), 2)
+    parts = [{n: s for n, s in part.items() if n < count} for part in parts]  # what ends it is none
     spans = [
         _each(part, start, start + width) for part in parts for start in range(0, count, width)
     ]
