@@ -835,8 +835,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
         (
             (
-                "            load_randomness(self._state.tensors, self._device, World.now().rank)\n",
-                "",
+                "load_randomness(self._state.tensors, self._device, World.now().rank)",
+                "...",
             ),
             ("range(self._state.epoch, self._work.epochs)", "range(self._work.epochs)"),
             ("meter.total = resumed.flops", "meter.total = 0"),

@@ -5,7 +5,7 @@ T is the number of tasks. Scores are fractions, shown as percent; undefined show
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -112,12 +112,22 @@ def save(
         name: of the files, without suffix.
         formats: out of png, svg and pdf.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{format_}" for format_ in formats]
+    return write_encoded(all_encoded(figure, formats), folder, name)
+
+
+def all_encoded(figure: Figure, formats: Sequence[str]) -> dict[str, bytes]:
+    """Return a figure as the content of a file of each format."""
     _lay_out(figure)
-    for path, format_ in zip(paths, formats, strict=True):
-        write_atomic(path, encoded(figure, format_))
-    return paths
+    return {format_: encoded(figure, format_) for format_ in formats}
+
+
+def write_encoded(files: Mapping[str, bytes], folder: Path, name: str) -> list[Path]:
+    """Write what `all_encoded` returned as NAME.FORMAT into a folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {folder / f"{name}.{format_}": content for format_, content in files.items()}
+    for path, content in paths.items():
+        write_atomic(path, content)
+    return [*paths]
 
 
 def _lay_out(figure: Figure) -> None:

@@ -5,7 +5,6 @@ T is the number of tasks. Scores are fractions, shown as percent; undefined show
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -24,13 +23,13 @@ from stream.report.canvas import (
     GREY,
     ORANGE,
     SCORE_LABEL,
+    all_encoded,
     display_names,
     headline,
     name_tasks,
     new_figure,
     plain,
     running_average,
-    save,
     task_ticks,
 )
 from stream.report.chance import chance_scores
@@ -266,6 +265,6 @@ FIGURES = {
 }
 
 
-def write_figures(record: RunRecord, folder: Path) -> list[Path]:
-    """Draw every figure of a run into ``folder/figures``; return the PNG files."""
-    return [save(draw(record), folder / "figures", name)[0] for name, draw in FIGURES.items()]
+def drawn(record: RunRecord, name: str) -> dict[str, bytes]:
+    """Return a figure of a run as the contents of its files, by format."""
+    return all_encoded(FIGURES[name](record), ("png", "svg"))

@@ -17,7 +17,9 @@ from typing import Any
 from stream.data.task import Task
 from stream.errors import require
 from stream.record.matrix import Cell
+from stream.record.run_record import RunRecord
 from stream.record.selection import CandidateRecord, SelectionRecord
+from stream.report.drawing import NAMES, Files
 from stream.report.progress import Display
 from stream.run.ahead import Ahead
 from stream.run.choosing import note_candidate, take_best
@@ -26,7 +28,18 @@ from stream.run.learning import note_learned
 from stream.run.packed import PackedPosition, Tensors, packed, unpacked
 from stream.run.run import Run
 from stream.run.selecting import Selecting
-from stream.run.worker import Position, Progress, Result, Served, Setup, Unit, how, learn, measure
+from stream.run.worker import (
+    Position,
+    Progress,
+    Result,
+    Served,
+    Setup,
+    Unit,
+    draw,
+    how,
+    learn,
+    measure,
+)
 from stream.training.snapshot import FitSnapshot
 from stream.workers.engine import Engine
 
@@ -181,6 +194,16 @@ class Coordinator:
         cells, place = self._cells.pop(key)
         return self._result(cells)[place]
 
+    def draw(self, record: RunRecord) -> list[Files]:
+        """Return the figures of the run, each drawn by a worker.
+
+        Raises:
+            Interrupted: the run was asked to stop; its rows are saved.
+        """
+        shared = self._engine.share(record)
+        jobs = [self._engine.submit(f"drawing {name}", draw, shared, name) for name in NAMES]
+        return [self._result(job) for job in jobs]
+
     def _forget(self, index: int) -> None:
         """Keep nothing of what was learned before a task: its row is saved."""
         for unit in [unit for unit in self._learning if unit.task < index]:
@@ -222,6 +245,7 @@ class Coordinator:
             jobs: list[Future[Any]] = [
                 *self._learning.values(),
                 *(f for f, _ in self._cells.values()),
+                *others,
             ]
             wait([job for job in jobs if not job.done()], WAIT_S, FIRST_COMPLETED)
 

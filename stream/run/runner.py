@@ -10,6 +10,7 @@ from stream.distributed.world import World
 from stream.errors import UserError
 from stream.evaluation.majority import majority_scores
 from stream.record.run_record import RunRecord
+from stream.report.drawing import Draw, draw_here, write_figures
 from stream.report.progress import Display
 from stream.report.tracking import Tracker
 from stream.run.accounting import ServedFingerprints, account
@@ -86,7 +87,7 @@ def run_stream(
                 # Not before the row is saved: scoring is short beside learning.
                 stop.check_together()
         display.stage("drawing figures")
-        figures = _finish(run, folder)
+        figures = _finish(run, folder, draw_here if workers is None else workers.draw)
         display.stage(f"closing the tracker ({config.tracking.name})")
         tracker.finish(run.record, figures)
         display.finish(run.record, folder)
@@ -159,14 +160,12 @@ def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSn
     return run.checkpoints.position(saved)
 
 
-def _finish(run: Run, folder: Path) -> list[Path]:
+def _finish(run: Run, folder: Path, draw: Draw) -> list[Path]:
     """Draw the figures and say that the run is complete; return the figures."""
-    from stream.report import plots  # with matplotlib, which is not needed before
-
     run.update_record()
     run.record.status = "complete"
     # Figures first, so that a run is complete on disk when everything is there.
-    figures = plots.write_figures(run.record, folder) if World.now().is_first else []
+    figures = write_figures(run.record, folder, draw) if World.now().is_first else []
     Ahead(folder, enabled=True).clear()
     run.record.write(folder)
     return figures

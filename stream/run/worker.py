@@ -1,4 +1,4 @@
-"""What a worker does for a run: it learns a task or tries a candidate, and it measures cells.
+"""What a worker does for a run: it learns a task, tries a candidate, measures cells, draws figures.
 
 A worker builds the run's encoder and learner once and keeps no task: what a task has learned goes
 to the first process as bytes, and comes back as such where it is measured. So nothing of one task
@@ -16,6 +16,7 @@ from stream.data.task import Task
 from stream.models.encoder import load_encoder
 from stream.record.matrix import Cell
 from stream.record.selection import CandidateRecord
+from stream.report.drawing import Files
 from stream.run.bench import Bench
 from stream.run.fitting import Fitted, Trial, fit_task
 from stream.run.packed import PackedPosition, packed, unpacked
@@ -260,3 +261,11 @@ def _measured(bench: Bench, served: Served) -> Cell:
         return bench.measure_here(task, split)
     finally:
         learner.forget(task)
+
+
+def draw(worker: Worker, record: Shared, name: str) -> Files:
+    """Return a figure of a run as the contents of its files."""
+    from stream.report.plots import drawn  # with matplotlib
+
+    del worker
+    return drawn(record.get(), name)

@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a search was stopped in its third run and then went on."""
     root = tmp_path_factory.mktemp("tune")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stream.report.plots.write_figures", lambda record, folder: [])
+        patch.setattr("stream.run.runner.write_figures", lambda *_: [])
         patch.chdir(root)
         with pytest.MonkeyPatch.context() as stopped:
             stop_at(3, stopped)
@@ -158,7 +158,7 @@ class Copies:
 def on_copies(patch: pytest.MonkeyPatch, stop: Path) -> Copies:
     engine = Copies(stop)
     patch.setattr("stream.run.engines.engine_for", lambda workers, device: engine)
-    patch.setattr("stream.report.plots.write_figures", lambda record, folder: [])
+    patch.setattr("stream.run.runner.write_figures", lambda *_: [])
     return engine
 
 

@@ -349,7 +349,7 @@ def test_verify_agrees_with_a_run_just_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: RunConfig, pooling: str
 ) -> None:
     """With weights that lack the pooler where none is read."""
-    monkeypatch.setattr("stream.report.plots.write_figures", lambda *_: [])  # half of the time
+    monkeypatch.setattr("stream.run.runner.write_figures", lambda *_: [])  # half of the time
     files, folder = tmp_path / "files", tmp_path / "run"
     folder.mkdir()
     shape = {**SHAPE, "num_hidden_layers": 1, "hidden_size": 4, "max_position_embeddings": 128}

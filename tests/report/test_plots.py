@@ -16,7 +16,7 @@ from stream.formatting import DASH, MINUS, TIMES, percent
 from stream.metrics import backward_transfer
 from stream.metrics.changes import change_since_learned, mean_change
 from stream.record.run_record import RunRecord
-from stream.report import canvas, plots
+from stream.report import canvas, drawing, plots
 from stream.report.chance import chance_scores
 from tests.analysis.made_runs import ledger_of, ledger_row, record_of
 from tests.figure_texts import check_readable, visible_texts
@@ -365,8 +365,9 @@ def test_a_failed_save_leaves_the_old_file_and_no_rest(
 
 
 def test_write_figures_returns_the_images_in_the_run_folder(tmp_path: Path) -> None:
-    paths = plots.write_figures(made_up(2), tmp_path)
+    paths = drawing.write_figures(made_up(2), tmp_path)
     assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
         f"figures/{name}.png" for name in ("matrix", "scores", "forgetting", "parameters")
     ]
     assert all(path.with_suffix(".svg").exists() for path in paths)
+    assert tuple(plots.FIGURES) == drawing.NAMES
