@@ -75,7 +75,7 @@ def reopened(folder: Path) -> tuple[CheckpointManager, SavedRun]:
 def check_serves_from_disk(run: Stream, make: Callable[[], Learner], folder: Path) -> None:
     """A fresh learner and a fresh model serve the same; no row of the tasks is read to load."""
     tasks = run.learner.learned
-    checkpoints(folder).save(run.learner, made_record().encode())
+    checkpoints(folder).save(run.learner, made_record())
     fresh = run.fresh(make())
     manager, saved = reopened(folder)
     rowless = [dataclasses.replace(task, splits={}) for task in tasks]
@@ -99,7 +99,7 @@ def halted(run: Stream, folder: Path) -> list[Path]:
 
     def save(within: Any = None) -> None:
         places.append(folder / f"checkpoint {len(places)}")
-        checkpoints(places[-1]).save(run.learner, made_record().encode(), within)
+        checkpoints(places[-1]).save(run.learner, made_record(), within)
 
     def on_step(now: Step) -> None:
         if now.number in moments:
