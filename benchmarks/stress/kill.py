@@ -50,14 +50,14 @@ MOMENTS = {
     "start": "stream.run.setup:load_encoder",
     "restore": "stream.run.checkpoint_manager:CheckpointManager.load_tasks",
     "step": "stream.training.fit_state:FitState.note",
-    "evaluation": "stream.run.run:evaluate",
+    "evaluation": "stream.run.bench:evaluate",
     "routing": "stream.evaluation.routed:evaluated",
     "write": "stream.run.checkpoint:write_atomic",  # dies with half of it in the temporary file
     "append": "stream.atomic_io:LineLog.append",  # dies with half a line at the file's end
     "flush": "os:fsync",
     "rename": "pathlib:Path.replace",
     "clean": "pathlib:Path.unlink",
-    "figures": "stream.report.plots:write_figures",
+    "figures": "stream.run.runner:write_figures",
 }
 TIMER = "any time"
 SIGNALS = {s.name: s for s in (signal.SIGKILL, signal.SIGTERM, *WARNINGS)}

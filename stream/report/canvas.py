@@ -133,7 +133,7 @@ def write_encoded(files: Mapping[str, bytes], folder: Path, name: str) -> list[P
 def _lay_out(figure: Figure) -> None:
     """Find the layout for all formats; matplotlib draws a figure twice that has yet to find it."""
     engine = figure.get_layout_engine()
-    if engine is not None:
+    if engine is not None and figure.axes:
         figure.set_dpi(DPI)  # texts have other widths in other resolutions
         engine.execute(figure)
         figure.set_layout_engine(None)

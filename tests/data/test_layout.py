@@ -268,7 +268,7 @@ def test_the_cache_keeps_its_keys_and_tells_layouts_apart(tmp_path: Path) -> Non
     ours = TextEncoder(made_tokenizer(tmp_path / "bert", MARKS["bert"]), 16, tmp_path)
     rows = Rows((("a", "b"), ("c", "d")), np.arange(2))
     ours.encode(rows, "hash")
-    key = hashlib.sha256(f"hash {ours._key}".encode()).hexdigest()
+    key = hashlib.sha256(f"hash {ours.key}".encode()).hexdigest()
     assert [folder.name for folder in (tmp_path / "encoded").iterdir()] == [key]
     for layout in (Layout(((0, " ", 1),)), Layout(((1, " ", 0),)), Layout(((0, " ", 1),))):
         ours.encode(rows, "hash", layout)

@@ -192,11 +192,11 @@ def test_what_a_task_owns_is_named_by_use() -> None:
 def test_layers_that_are_left_out_are_uses() -> None:
     task, shape = made_task("a", 2), SHAPES["one layer"]
     learner = Adapter(size=3)
-    encoder, batch = check.drawn_encoder(shape), check.made_batch()
-    weights, config = check.weights_of(encoder), encoder.body.config
+    encoder, batch = check.drawn_encoder(shape).float(), check.made_batch()
     learner.attach(TaskModel(encoder, 0), tasks=[task], seed=0, pad_id=0)
     learner.start(task)
     encoder.double().eval()
+    weights, config = check.weights_of(encoder), encoder.body.config
     own = {n: p.detach() for n, p in encoder.named_parameters() if ".adapter_2." in n}
 
     def end(use: int, position: str, f: torch.Tensor) -> torch.Tensor:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from stream.data.batches import Batch, collate
+from stream.distributed.gradients import SharedGradients
 from stream.learners.adapter import Adapter
 from stream.learners.base import Learner
 from stream.learners.finetune import Finetune
@@ -149,6 +151,19 @@ def test_what_a_failed_step_noted_is_not_added_to_the_next_one() -> None:
         torch.testing.assert_close(own.grad, p.grad, msg=name)
 
 
+class Multiplying(SharedGradients):
+    """Multiplies gradients, in the place of what averages them over ranks."""
+
+    def __init__(self, times: float) -> None:
+        super().__init__(1)
+        self.active, self.times = True, times
+
+    def finish(self, early: Iterable[nn.Parameter], others: Iterable[nn.Parameter]) -> None:
+        for parameter in {id(p): p for p in (*early, *others)}.values():
+            if parameter.grad is not None:
+                parameter.grad *= self.times
+
+
 def test_what_ranks_share_has_the_gradients_that_were_put_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -156,12 +171,7 @@ def test_what_ranks_share_has_the_gradients_that_were_put_off(
     model, batch = heads.TaskModel(adapted(tiny_encoder()), 0, precision="bf16"), texts()
 
     def shared(times: float) -> dict[str, torch.Tensor | None]:
-        def multiply(parameters: Iterable[torch.nn.Parameter]) -> None:
-            for parameter in {id(p): p for p in parameters}.values():
-                if parameter.grad is not None:
-                    parameter.grad *= times
-
-        model.share_gradients = multiply
+        model.gradients = Multiplying(times)
         model.zero_grad(set_to_none=True)
         model.sync_bf16_copy()
         with model.computing():

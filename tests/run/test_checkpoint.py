@@ -286,9 +286,11 @@ def test_another_writer_s_manifest_is_parsed(tmp_path: Path) -> None:
     assert [store.read(number).state["number"] for number in store.generations()] == [0, 1]
 
 
-def test_nothing_is_pickled() -> None:
+def test_nothing_on_disk_is_pickled() -> None:
+    """What a process hands to its own workers may be."""
     root = Path(__file__).parent.parent.parent
-    for path in [*root.glob("stream/**/*.py"), root / "run_stream.py"]:
+    paths = [*root.glob("stream/**/*.py"), root / "run_stream.py"]
+    for path in [path for path in paths if path.parent != root / "stream/workers"]:
         source = path.read_text()
         assert "torch.load" not in source, path
         assert "pickle.load" not in source, path

@@ -150,7 +150,7 @@ def sending(number: int, original: Callable[..., Any], at: int) -> Callable[...,
 def test_a_run_that_every_signal_stopped_in_turn_ends_as_if_none_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stream.report.plots.write_figures", lambda record, folder: [])
+    monkeypatch.setattr("stream.run.runner.write_figures", lambda *_: [])
     stopped, config = tmp_path / "stopped", compose_settings(TINY)[0]
     for number, path, at in MOMENTS:
         with monkeypatch.context() as patch:

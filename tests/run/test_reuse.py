@@ -10,8 +10,7 @@ from stream.config.compose import compose_run
 from stream.errors import IsolationError
 from stream.report.progress import Display
 from stream.report.tracking import NoTracking
-from stream.run import run as run_module
-from stream.run import runner
+from stream.run import bench, runner
 from stream.run.settings import with_learner
 from tests.cli.test_command_line import results
 from tests.run.program import ROOT, TINY, run, run_plain
@@ -75,13 +74,13 @@ def test_linear_probes_are_those_of_a_run_that_did_not_stop(tmp_path: Path) -> N
 def test_verify_stops_where_equal_tensors_give_other_logits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured, calls = run_module.evaluate, []
+    measured, calls = bench.evaluate, []
 
     def drifting(*arguments):
         calls.append(arguments)
         return replace(measured(*arguments), digest=f"{len(calls):064}")
 
-    monkeypatch.setattr(run_module, "evaluate", drifting)
+    monkeypatch.setattr(bench, "evaluate", drifting)
     given = [*TINY, "task=[cola,stsb]", "tracking=none", "evaluation.reuse=verify"]
     config = with_learner(compose_run(ROOT / "conf", given)[0])
     refused = pytest.raises(IsolationError, match="'cola' was served with the same tensors")
