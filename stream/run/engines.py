@@ -6,15 +6,12 @@ from stream.config.run import RunConfig
 from stream.config.workers import WorkersConfig
 from stream.errors import require
 from stream.formatting import count
+from stream.run.preloaded import PRELOADED
 from stream.run.setup import Place, device_called, pick_precision
 from stream.run.worker import device_of
 from stream.workers.engine import Engine
 from stream.workers.processes import Place as Slot
 from stream.workers.processes import Processes
-
-PRELOADED = ("stream.run.worker", "transformers.models.auto.modeling_auto")
-PRELOADED += ("transformers.models.bert.modeling_bert", "sklearn.metrics")
-"""What processes that learn import, and so is imported once for all of them."""
 
 
 def engine_of(config: RunConfig) -> Engine | None:

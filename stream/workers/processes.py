@@ -9,20 +9,20 @@ imported there, so it needs no ``if __name__ == "__main__"``.
 
 import logging
 import pickle
-import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from stream.workers.engine import ATTEMPTS, WorkerLostError
+from stream.workers.fork_server import begin_fork_server, without_main
 from stream.workers.process import DONE, LOG_RECORD, STOP, TOLD, serve
 from stream.workers.shared_file import SharedFile, write_shared
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 LOST = (EOFError, OSError)  # what a pipe raises whose other end is gone
-STARTING = threading.Lock()  # `_without_main` changes what all threads see
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Processes:
         """
         self.slots = len(places)
         self._context = get_context("forkserver")
-        self._context.set_forkserver_preload(list(preload))
+        self._preload = preload
         self._free = deque(_Slot(self._context, place) for place in places)
         self._all = list(self._free)
         self._told: deque[Any] = deque()
@@ -68,8 +67,7 @@ class Processes:
     def __enter__(self) -> Self:
         self._files = TemporaryDirectory(prefix="task-stream-workers-")
         self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="worker")
-        with _without_main():
-            start_fork_server()
+        begin_fork_server(self._preload)
         return self
 
     def __exit__(
@@ -158,7 +156,7 @@ class _Slot:
             here, there = self._context.Pipe()
             place = self._place.threads, self._place.gpu
             process = self._context.Process(target=serve, args=(there, *place), daemon=True)
-            with _without_main():
+            with without_main():
                 process.start()
             there.close()
             self._process, self._pipe = process, here
@@ -197,22 +195,3 @@ class _Slot:
         with self._sending:
             self._pipe = None  # closed when the thread that listens has let it go, too
         return f"exit code {process.exitcode}"
-
-
-def start_fork_server() -> None:
-    """Start the process of which all others are copies, unless it runs."""
-    from multiprocessing.forkserver import ensure_running
-
-    ensure_running()
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Start processes inside the block that do not import the program's main module again."""
-    with STARTING:
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
-            yield
-        finally:
-            sys.modules["__main__"] = main
