@@ -72,8 +72,8 @@ def rate(
     model = TaskModel(encoder, 0, precision="bf16" if device.type == "cuda" else "float32")
     task, learner = made_task(16 if tiny else TOKENS), Finetune()
     learner.attach(model, tasks=[task], seed=0, pad_id=0)
-    if not (buckets or world.alone):
-        model.gradients = SharedGradients(world.size, 0)
+    if not world.alone:
+        model.gradients = SharedGradients(world.size, None if buckets else 0)
     each = rows_each(BATCH, world.size)
     chosen = pick_engine(engine, learner, device, each, counting=False)
     clock = Clock(device, STEPS)

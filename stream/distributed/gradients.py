@@ -1,4 +1,4 @@
-"""Gradients averaged over ranks, most of them while the backward pass still goes on.
+"""Gradients averaged over ranks, most of them while the backward pass still goes on, or at its end.
 
 The parameters of the encoder that computes are cut into buckets, in the reverse of the order in
 which they are used. As soon as all gradients of a bucket are there, they are sent as one message;

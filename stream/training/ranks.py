@@ -28,7 +28,9 @@ def sharing_gradients(model: TaskModel, world: World) -> Iterator[None]:
         yield
         return
     if model.gradients is None:
-        model.gradients = SharedGradients(world.size)
+        # From within the backward pass only where that was seen to work: not on GPUs so far.
+        early = model.device.type == "cpu"
+        model.gradients = SharedGradients(world.size, None if early else 0)
     model.gradients.active = True
     try:
         yield
