@@ -123,6 +123,12 @@ class Stream:
             self.learn(index)
         return self.matrix
 
+    def finish(self) -> None:
+        """Learn every task and fill the last row alone."""
+        for task in self.tasks:
+            fit(self.learner, task, SHORT)
+        self.fill_row(len(self.tasks) - 1)
+
     def evaluate(self, task: Task):
         """Evaluate one task."""
         return evaluate(self.learner, task, "test", 512, CPU)
@@ -152,7 +158,7 @@ def all_specs() -> dict[str, TaskSpec]:
     return compose_run(conf, [f"task=[{names}]"])[0].task
 
 
-def made_tasks(rows: int = 24) -> list[Task]:
+def made_tasks(rows: int = 16) -> list[Task]:
     """Two, five and no classes (regression)."""
     return [made_task(n, labels, rows) for n, labels in (("a", 2), ("b", 5), ("c", None))]
 

@@ -12,7 +12,7 @@ from tests.conftest import CPU, Stream, made_task
 
 def test_stored_correctness_gives_back_the_accuracy(three_tasks) -> None:
     run = Stream(Finetune(), three_tasks)
-    run.run()
+    run.finish()
     for task in three_tasks[:2]:
         cell = run.evaluate(task)
         assert cell.correct is not None

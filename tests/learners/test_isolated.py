@@ -297,7 +297,7 @@ def test_sparse_differences_stay_in_budget_and_are_stored_sparse(
 ) -> None:
     run = Stream(make(fraction=0.02), three_tasks)
     first = {n: p.detach().clone() for n, p in run.model.encoder.named_parameters()}
-    run.run()
+    run.finish()
     learner, total = (
         run.learner,
         sum(p.numel() for p in run.model.encoder.read_parameters().values()),

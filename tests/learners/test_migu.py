@@ -126,8 +126,8 @@ def test_the_first_task_is_learned_without_a_mask(three_tasks: list[Task]) -> No
 
 def test_no_mask_is_finetune_bit_for_bit(three_tasks: list[Task]) -> None:
     run, plain = Stream(Migu(masked=0.0), three_tasks), Stream(Finetune(), three_tasks)
-    run.run()
-    plain.run()
+    run.finish()
+    plain.finish()
     assert run.last_digests() == plain.last_digests()
 
 
