@@ -1,5 +1,6 @@
 """Settings and builders that the tests share. Everything here is small, seeded and generated."""
 
+import gc
 import os
 import tempfile
 
@@ -142,6 +143,13 @@ class Stream:
         return {
             t.name: c.digest for t, c in zip(self.tasks, self.matrix.cells[-1], strict=True) if c
         }
+
+
+def pytest_collection_finish() -> None:
+    """Do not walk what was imported again and again: models are made of many small objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,7 +17,7 @@ def test_stored_correctness_gives_back_the_accuracy(three_tasks) -> None:
         cell = run.evaluate(task)
         assert cell.correct is not None
         packed = np.frombuffer(base64.b64decode(cell.correct), np.uint8)
-        right = np.unpackbits(packed, count=24)
+        right = np.unpackbits(packed, count=16)
         assert right.mean() == pytest.approx(cell.score)
         (logits,) = logits_of(run.learner, [task], "test", 512, CPU)
         assert cell.digest == digest(logits)

@@ -80,7 +80,7 @@ def test_one_pass_over_all_tasks_gives_each_its_own_logits(three_tasks) -> None:
     together = logits_of(run.learner, three_tasks, "test", 64, CPU)
     for task, logits in zip(three_tasks, together, strict=True):
         (alone,) = logits_of(run.learner, [task], "test", 64, CPU)
-        assert logits.shape == (24, task.num_outputs)
+        assert logits.shape == (16, task.num_outputs)
         np.testing.assert_allclose(logits, alone, rtol=1e-4, atol=1e-5)
 
 

@@ -160,7 +160,7 @@ def test_diversified_choices_are_those_of_the_equation(three_tasks: list[Task]) 
         share = counts / counts.sum()
         np.testing.assert_array_equal(learner.shared_tensors["selected"], counts)
     assert 0 < sum(passes) < len(passes)
-    assert counts.sum() == 3 * 2 * 24 * 2  # tasks, epochs, rows, prompts
+    assert counts.sum() == 3 * 2 * 16 * 2  # tasks, epochs, rows, prompts
     stored, _ = count_stored(learner.stored_states(three_tasks))
     run.learner.shared_tensors.clear()
     assert stored == count_stored(learner.stored_states(three_tasks))[0] + 7

@@ -118,7 +118,7 @@ def test_joint_learns_once_and_serves_every_row(three_tasks: list[Task]) -> None
         trained.append(set(run.learner.trained_parameters()))
         for position in range(3):
             run.matrix.record(index, position, run.evaluate(three_tasks[position]))
-    assert [(r.steps, len(r.losses)) for r in reports] == [(18, 18), (0, 0), (0, 0)]
+    assert [(r.steps, len(r.losses)) for r in reports] == [(12, 12), (0, 0), (0, 0)]
     assert {n for n in trained[0] if n.startswith("heads.")} == {
         f"heads.{task}.{kind}" for task in "abc" for kind in ("weight", "bias")
     }
