@@ -26,7 +26,7 @@ from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.conftest import SHORT, Stream, made_task, made_tasks
 
-LONG = TrainingConfig(epochs=12, min_steps=0, batch_size=8)
+LONG = TrainingConfig(epochs=24, min_steps=0, batch_size=8)
 
 
 def served(run: Stream, task: str) -> dict[str, torch.Tensor]:
