@@ -6,6 +6,7 @@ Three tiny tasks: two classes, three others, and two that are those of the first
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evid
 
 ABLE = sorted(name for name, kind in LEARNERS.items() if kind.tags.shares_head)
 SHARING = pytest.mark.parametrize("name", ABLE)
+ONCE = replace(SHORT, epochs=1)
 MET = [2, 5, 5]
 WIDTHS: dict[str, list[int]] = {}  # of the first task's logits after each task
 STORED: dict[str, list[int]] = {}  # numbers that are stored after each task
@@ -48,6 +50,12 @@ def whole(name: str) -> Stream:
         (logits,) = logits_of(run.learner, [run.tasks[0]], "test", 512, CPU)
         WIDTHS[name].append(logits.shape[1])
     return run
+
+
+@cache
+def left(name: str) -> dict[str, Any]:
+    """The evidence of that run."""
+    return evidence(whole(name), whole(name).tasks)
 
 
 def first_row(name: str) -> torch.Tensor:
@@ -80,7 +88,7 @@ def test_a_class_starts_from_its_name_alone_and_not_before_it_is_met(name: str, 
     untrained = [run.evaluate(task).score for task in tasks]  # all classes, by their first weights
     assert not run.model.heads
     assert all(0 <= score <= 1 for score in untrained)
-    fit(run.learner, tasks[0], SHORT)
+    fit(run.learner, tasks[0], ONCE)
     learned = run.model.head(SHARED_HEAD)
     before = learned.weight.detach().clone()
     met = 5 if LEARNERS[name].tags.is_multitask else len(tasks[0].spec.labels)
@@ -105,7 +113,7 @@ def test_the_head_is_stored_once_and_its_rows_as_they_are_met(name: str) -> None
     run = Stream(LEARNERS[name](), [made_task("a", 2, 16), made_task("b", 3, 16)])
     own = []
     for index, task in enumerate(run.tasks):
-        fit(run.learner, task, SHORT)
+        fit(run.learner, task, ONCE)
         own.append(count_stored(run.learner.stored_states(run.tasks[: index + 1]))[0])
     row = WIDTH + 1
     # Of each row: its importance and what anchors pull; the sums of its class.
@@ -145,10 +153,9 @@ def test_the_answer_does_not_depend_on_the_task_that_is_asked(name: str) -> None
 
 @SHARING
 def test_comes_back_from_disk_and_serves_the_same(name: str, tmp_path: Path) -> None:
-    check_serves_from_disk(whole(name), LEARNERS[name], tmp_path)
+    check_serves_from_disk(whole(name), LEARNERS[name], tmp_path, left(name))
 
 
 @SHARING
 def test_goes_on_bit_for_bit_within_a_task(name: str, tmp_path: Path) -> None:
-    expected = evidence(whole(name), whole(name).tasks)
-    check_goes_on(LEARNERS[name], tasks_of("a", "b", "c"), expected, tmp_path)
+    check_goes_on(LEARNERS[name], tasks_of("a", "b", "c"), left(name), tmp_path)

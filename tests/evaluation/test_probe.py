@@ -44,7 +44,7 @@ def test_a_sample_holds_rows_of_the_task_and_depends_on_its_name() -> None:
 
 @pytest.mark.parametrize("name", LOOKED_AT)
 def test_looking_changes_nothing(name: str) -> None:
-    tasks = [made_task("a", 3), made_task("b", None)]
+    tasks = [made_task("a", 3, 16), made_task("b", None, 16)]
     plain, probed = Stream(LEARNERS[name](), tasks), Stream(LEARNERS[name](), tasks)
     probe = made_probe(tasks, every=1)
     for index, task in enumerate(tasks):
@@ -63,7 +63,7 @@ def test_looking_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("learner", [Finetune, Adapter])
 def test_scores_are_those_of_the_sample(learner, three_tasks) -> None:
     run = Stream(learner(), three_tasks)
-    run.run()
+    run.finish()
     probe = made_probe(three_tasks)
     assert probe.look(run.learner, 2, 4, CPU) == 18
     (point,) = probe.record.points
@@ -74,13 +74,13 @@ def test_scores_are_those_of_the_sample(learner, three_tasks) -> None:
 
 def test_one_pass_over_all_tasks_gives_each_its_own_logits(three_tasks) -> None:
     run = Stream(Finetune(), three_tasks)
-    run.run()
+    run.finish()
     assert run.learner.serves_together
     assert not Stream(Adapter(), []).learner.serves_together
     together = logits_of(run.learner, three_tasks, "test", 64, CPU)
     for task, logits in zip(three_tasks, together, strict=True):
         (alone,) = logits_of(run.learner, [task], "test", 64, CPU)
-        assert logits.shape == (24, task.num_outputs)
+        assert logits.shape == (16, task.num_outputs)
         np.testing.assert_allclose(logits, alone, rtol=1e-4, atol=1e-5)
 
 

@@ -119,7 +119,7 @@ def test_texts_given_to_their_task_are_answered_as_where_it_is_known(
         assert cell.routed is not None
         assert cell.routed.accuracy == 1.0
         assert cell.routed.score == cell.score
-        assert cell.routed.counts[index] == 24
+        assert cell.routed.counts[index] == 16
 
 
 def test_texts_given_to_another_task_are_wrong_unless_labels_are_shared(

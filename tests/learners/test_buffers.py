@@ -209,7 +209,7 @@ def test_goes_on_with_the_same_rows(
 ) -> None:
     """Herded rows cannot be chosen again: the encoder that chose them is gone."""
     run = Stream(make(), three_tasks)
-    run.run()
+    run.finish()
     check_goes_on(make, three_tasks, evidence(run, three_tasks), tmp_path)
 
 

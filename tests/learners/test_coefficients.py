@@ -460,7 +460,7 @@ def test_lwf_holds_every_old_head(olds: int, three_tasks: list[Task]) -> None:
 
 def test_derpp_draws_twice(three_tasks: list[Task]) -> None:
     """Logits and labels are those of two separate draws; the first one's logits are compared."""
-    learner = Derpp(budget=20, replayed=6)
+    learner = Derpp(budget=12, replayed=6)
     run = Stream(learner, three_tasks[:2])
     learner.start(three_tasks[0])
     learner.finish(three_tasks[0])
@@ -473,7 +473,7 @@ def test_derpp_draws_twice(three_tasks: list[Task]) -> None:
         assert torch.equal(one[:, : dark.width], dark.input_ids)
         drawn.append({tuple(row) for row in one.tolist()} == {tuple(row) for row in two.tolist()})
     assert not any(drawn)
-    assert run.learner.shared_tensors["a"].shape == (20, 2)
+    assert run.learner.shared_tensors["a"].shape == (12, 2)
 
 
 def test_replay_draws_tasks_by_the_weights_that_it_says() -> None:

@@ -51,11 +51,11 @@ def used(module: AttendedSubLayer) -> list[np.ndarray]:
 
 
 def test_s_rises_within_each_epoch(three_tasks: list[Task]) -> None:
-    """24 rows in batches of 7 are 4 batches; section 2.4 counts them from 1."""
+    """16 rows in batches of 5 are 4 batches; section 2.4 counts them from 1."""
     learner = Hat(size=SIZE, s_max=100.0)
     Stream(learner, three_tasks[:1])
     learner.start(three_tasks[0])
-    schedule = TrainingConfig(epochs=2, min_steps=0, batch_size=7)
+    schedule = TrainingConfig(epochs=2, min_steps=0, batch_size=5)
     for index in range(2):
         batches = learner.training_batches(three_tasks[0], Epoch(index, 2, schedule))
         found = [learner._scale.s for _ in batches]

@@ -127,7 +127,7 @@ def test_a_pool_is_trained_and_stored_once(three_tasks: list[Task]) -> None:
     learner = L2p(pool=7, length=2, taken=3)
     run = Stream(learner, three_tasks)
     whole = sum(run.model.encoder.get_parameter(n).numel() for n in run.model.encoder.pretrained)
-    run.run()
+    run.finish()
     pool = 7 * (2 * 16 + 16)
     assert learner.num_trained(three_tasks[-1]) == pool + 17
     stored, _ = count_stored(learner.stored_states(three_tasks))
@@ -160,7 +160,7 @@ def test_diversified_choices_are_those_of_the_equation(three_tasks: list[Task]) 
         share = counts / counts.sum()
         np.testing.assert_array_equal(learner.shared_tensors["selected"], counts)
     assert 0 < sum(passes) < len(passes)
-    assert counts.sum() == 3 * 2 * 24 * 2  # tasks, epochs, rows, prompts
+    assert counts.sum() == 3 * 2 * 16 * 2  # tasks, epochs, rows, prompts
     stored, _ = count_stored(learner.stored_states(three_tasks))
     run.learner.shared_tensors.clear()
     assert stored == count_stored(learner.stored_states(three_tasks))[0] + 7
@@ -169,7 +169,7 @@ def test_diversified_choices_are_those_of_the_equation(three_tasks: list[Task]) 
 def test_diversified_choices_go_on_bit_for_bit(three_tasks: list[Task], tmp_path: Path) -> None:
     make = partial(L2p, diversify=True, lr=0.1)
     run = Stream(make(), three_tasks)
-    run.run()
+    run.finish()
     check_goes_on(make, three_tasks, evidence(run, three_tasks), tmp_path)
 
 

@@ -57,7 +57,7 @@ def test_the_loss_adds_it_times_its_coefficient(three_tasks: list[Task]) -> None
 def test_all_pairs_serve_every_task(three_tasks: list[Task]) -> None:
     """The encoder with all changes merged into its weights gives the same vectors."""
     run = Stream(OLora(rank=4, alpha=6.0), three_tasks)
-    run.run()
+    run.finish()
     merged = tiny_encoder().eval()
     body: Any = merged.body
     maps = [
@@ -104,7 +104,7 @@ def test_a_stream_of_one_task_is_lora(three_tasks: list[Task]) -> None:
     digests = []
     for strength in (0.0, 3.0):
         run = Stream(OLora(orthogonality=strength), three_tasks[:1])
-        run.run()
+        run.finish()
         digests.append(run.last_digests())
     assert digests[0] == digests[1]
     assert copy.deepcopy(run.learner.active) is run.learner.active

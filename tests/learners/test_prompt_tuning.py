@@ -83,7 +83,7 @@ def test_starts_as_distinct_rows_of_the_vocabulary() -> None:
 def test_trains_the_prompt_and_the_head_alone(three_tasks: list[Task]) -> None:
     run = Stream(PromptTuning(length=7), three_tasks)
     before = {n: p.detach().clone() for n, p in run.model.encoder.named_parameters()}
-    run.run()
+    run.finish()
     task = three_tasks[1]
     assert run.learner.num_trained(task) == 7 * 16 + (16 + 1) * 5
     assert set(run.learner.task_state("b")) == {

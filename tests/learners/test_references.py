@@ -36,11 +36,11 @@ from tests.conftest import CPU, SHORT, Stream, made_task
 
 def test_independent_is_finetune_on_each_task_alone(three_tasks: list[Task]) -> None:
     together = Stream(Independent(), three_tasks)
-    together.run()
+    together.finish()
     alone = {}
     for task in three_tasks:
         run = Stream(Finetune(), [task])
-        run.run()
+        run.finish()
         alone |= run.last_digests()
     assert together.last_digests() == alone
 
@@ -48,7 +48,7 @@ def test_independent_is_finetune_on_each_task_alone(three_tasks: list[Task]) -> 
 def test_independent_counts_n_copies_not_one_more(three_tasks: list[Task]) -> None:
     """One copy is what finetune stores, an idle pooler included; each further one what it reads."""
     run = Stream(Independent(), three_tasks)
-    run.run()
+    run.finish()
     encoder = run.model.encoder
     pooler = sum(p.numel() for n, p in encoder.named_parameters() if n.startswith("body.pooler."))
     for count in (1, 3):
@@ -118,7 +118,7 @@ def test_joint_learns_once_and_serves_every_row(three_tasks: list[Task]) -> None
         trained.append(set(run.learner.trained_parameters()))
         for position in range(3):
             run.matrix.record(index, position, run.evaluate(three_tasks[position]))
-    assert [(r.steps, len(r.losses)) for r in reports] == [(18, 18), (0, 0), (0, 0)]
+    assert [(r.steps, len(r.losses)) for r in reports] == [(12, 12), (0, 0), (0, 0)]
     assert {n for n in trained[0] if n.startswith("heads.")} == {
         f"heads.{task}.{kind}" for task in "abc" for kind in ("weight", "bias")
     }
@@ -194,7 +194,7 @@ def test_majority_of_scores_is_their_mean() -> None:
 def test_majority_keeps_one_tensor_and_never_runs_the_encoder(three_tasks: list[Task]) -> None:
     run = Stream(Majority(), three_tasks)
     run.model.encoder.forward = lambda batch: pytest.fail("the encoder was run")
-    run.run()
+    run.finish()
     assert [list(run.learner.served_state(t.name)) for t in three_tasks] == [
         [f"{name}.logits"] for name in "abc"
     ]

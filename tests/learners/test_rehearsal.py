@@ -171,6 +171,6 @@ def test_gem_s_memory_is_all_that_it_stores(three_tasks: list[Task]) -> None:
     run = Stream(Gem(budget=5), three_tasks)
     reports = [fit(run.learner, task, SHORT) for task in three_tasks]
     steps = reports[0].steps
-    assert [r.examples for r in reports] == [48, 48 + 5 * steps, 48 + 10 * steps]
+    assert [r.examples for r in reports] == [32, 32 + 5 * steps, 32 + 10 * steps]
     assert run.learner.stored.examples == 15
     assert not run.learner.shared_tensors

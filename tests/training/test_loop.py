@@ -162,7 +162,7 @@ def test_report_counts_steps_examples_and_losses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("learner", "epochs"), [(Adapter(lr=1e-2, size=8), 30), (Finetune(lr=2e-3), 10)]
+    ("learner", "epochs"), [(Adapter(lr=2e-2, size=8), 12), (Finetune(lr=5e-3), 4)]
 )
 def test_learners_learn(learner: Learner, epochs: int) -> None:
     """The label is the first token's parity: far above chance after some epochs."""
