@@ -12,7 +12,6 @@ import pkgutil
 import re
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stream.concurrent_writing import write_once
 from stream.config.paths import cache_folder
 from stream.config.setting import Settings
 from stream.learners.description import LearnerDescription
@@ -208,11 +208,4 @@ def _write(path: Path, known: Known) -> None:
     """Write the cache, as a whole or not at all; without one, all works but is slower to start."""
     with suppress(OSError, OverflowError):  # the latter: a default that JSON has no number for
         written = msgspec.json.encode(known, enc_hook=str)  # of other defaults, what people see
-        path.parent.mkdir(parents=True, exist_ok=True)
-        number, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # others may write now
-        try:
-            with os.fdopen(number, "wb") as file:
-                file.write(written)
-            os.replace(name, path)
-        finally:
-            Path(name).unlink(missing_ok=True)
+        write_once(path, written)
