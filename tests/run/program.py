@@ -183,6 +183,8 @@ def _program(
     os.environ.update(environment or {})
     sys.path[:0] = [] if path is None else [path]
     sys.argv[:] = [module, *arguments]
+    if "." in module:
+        sys.modules.pop(module, None)  # a test imported it
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
