@@ -4,8 +4,8 @@ Run: python -m benchmarks.stress.kill --kills 200 --learners all --seed 0. For e
 runs get a random signal (SIGKILL, or one of those that ask to save and stop) at random calls of the
 functions in `MOMENTS` or at random times, and are resumed. Each must end with the unbroken run's
 results.json (times aside), weights and files; that run has an interpreter of its own, so that
-nothing rests on the order of a set. Exit code 1 otherwise. Several processes can share the work,
-each with a ``--part`` of the learners.
+nothing rests on the order of a set (not with ``--forked``, which saves its imports). Exit code 1
+otherwise. Several processes can share the work, each with a ``--part`` of the learners.
 """
 
 import argparse
@@ -192,8 +192,17 @@ def differences(folder: Path, whole: Path) -> Iterator[str]:
 class Killing:
     """Kills runs of one learner until there were enough kills."""
 
-    def __init__(self, root: Path, name: str, chosen: random.Random, signals: Sequence[int]):
+    def __init__(
+        self,
+        root: Path,
+        name: str,
+        chosen: random.Random,
+        signals: Sequence[int],
+        *,
+        is_forked: bool = False,
+    ):
         self._signals = signals
+        self._is_forked = is_forked
         self._root = root
         self._log = root / "attempts.log"
         self._settings = (*SMALL, *CASES[name])
@@ -203,20 +212,27 @@ class Killing:
 
     def prepare(self) -> None:
         """Make the unbroken run, and count the calls of another one."""
-        program = [sys.executable, str(ROOT / "run_stream.py"), *self._settings]
-        with self._log.open("w") as log:
-            subprocess.run(
-                [*program, f"hydra.run.dir={self._root / 'whole'}"],
-                check=True,
-                cwd=self._root,
-                stdout=log,
-                stderr=log,
-            )
+        if self._is_forked:
+            self._ended(self._root / "whole", lambda: None, None)
+        else:
+            self._in_an_interpreter(self._root / "whole")
         counts = self._root / "counts.json"
         started = time.monotonic()
         self._ended(self._root / "counted", lambda: count_calls(counts), None)
         self._seconds = time.monotonic() - started
         self._calls = {"restore": 1, **json.loads(counts.read_text())}
+
+    def _in_an_interpreter(self, folder: Path) -> None:
+        """Make a run in a process that is no copy of this one."""
+        program = [sys.executable, str(ROOT / "run_stream.py"), *self._settings]
+        with self._log.open("w") as log:
+            subprocess.run(
+                [*program, f"hydra.run.dir={folder}"],
+                check=True,
+                cwd=self._root,
+                stdout=log,
+                stderr=log,
+            )
 
     def _ended(
         self,
@@ -308,6 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--signals", nargs="+", choices=SIGNALS, default=[*SIGNALS])
     parser.add_argument("--part", default="1/1", help="of the learners, such as 1/2: by turns")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--forked", action="store_true", help="the unbroken run too")
     given = parser.parse_args(arguments)
     signals = [SIGNALS[name] for name in given.signals]
     names = list(CASES) if given.learners == "all" else given.learners.split(",")
@@ -318,7 +335,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in names:
         root = Path(tempfile.mkdtemp(prefix=f"kill-{name}-"))
         chosen = random.Random(f"{given.seed} {name}")
-        outcome = Killing(root, name, chosen, signals).until(given.kills)
+        killing = Killing(root, name, chosen, signals, is_forked=given.forked)
+        outcome = killing.until(given.kills)
         print(line(name, outcome), flush=True)
         if outcome.problems:
             failed = True

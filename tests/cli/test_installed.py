@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = ("stream", "analysis", "hydra_plugins", "conf", "pyproject.toml", "README.md", "LICENSE")
-ELSEWHERE = ["hydra/launcher=joblib"] if find_spec("hydra_plugins.hydra_joblib_launcher") else []
+JOBLIB = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+ELSEWHERE = JOBLIB if find_spec("hydra_plugins.hydra_joblib_launcher") else []
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -79,15 +80,15 @@ def test_the_yaml_files_lie_in_the_package_and_nothing_lies_beside_it(installed:
 
 
 def test_runs_are_learned_compared_and_served(call: Callable[..., str], tmp_path: Path) -> None:
-    """Its jobs run in other processes, where that can be; one of them fails and stops no other."""
+    """The job of a sweep runs in another process, where that can be."""
     assert call("--version").startswith("task-stream 0.")
     sweep = ("learner=finetune", "experiment=smoke", "task=[cola]", "sweep=s")
-    shown = call("run", "-m", *sweep, "learner.lr=1e-3,1e30", *ELSEWHERE, code=1)
-    assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 1 failed" in shown
-    found = [json.loads(path.read_text()) for path in tmp_path.rglob("results.json")]
-    states = {r["config"]["learner"]["lr"]: r["status"] for r in found}
-    assert states == {1e-3: "complete", 1e30: "partial"}
-    (folder,) = tmp_path.glob("runs/sweeps/s/*-lr_0.001-*")
+    shown = call("run", "-m", *sweep, "learner.lr=1e-3", *ELSEWHERE)
+    assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 0 failed" in shown
+    (path,) = tmp_path.rglob("results.json")
+    found, folder = json.loads(path.read_text()), path.parent
+    assert (found["config"]["learner"]["lr"], found["status"]) == (1e-3, "complete")
+    assert folder.parent == tmp_path / "runs/sweeps/s"
     assert "finetune" in call("compare", str(folder))
     text = "a fine film\na dull one\n"
     answers = call("predict", str(folder), "--task", "cola", text=text).split()

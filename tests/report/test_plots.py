@@ -99,8 +99,8 @@ def made_up(
 RUNS = {
     "26 tasks": made_up(),
     "26 tasks with a buffer": made_up(buffer=200),
-    "partial": made_up(learned=7),
-    "nothing learned yet": made_up(learned=0),
+    "partial": made_up(10, learned=7),
+    "nothing learned yet": made_up(6, learned=0),
     "three tasks": made_up(3),
     "one task": made_up(1),
 }
@@ -150,7 +150,7 @@ def test_heading_says_what_ran_and_that_data_are_generated(figure: str) -> None:
     assert heading(RUNS["one task"]).endswith(f"forgetting {DASH}")
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", [run for run in RUNS if "buffer" not in run])
 def test_heatmap_draws_the_matrix_and_masks_what_is_null(run: str) -> None:
     record = RUNS[run]
     (mesh,) = drawn("matrix", run).axes[0].collections

@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,33 +70,41 @@ def track(folder: Path, *, fail: bool = False) -> None:
         tracker.finish(RECORD, [picture])
 
 
+@cache
 def records(folder: Path) -> list[dict[str, Any]]:
-    """Read the offline run file back with W&B's public tool."""
+    """What W&B's public tool reads in the file of an offline run that has ended."""
     (path,) = folder.glob("wandb/offline-run-*/run-*.wandb")
     command = [str(Path(sys.executable).parent / "wandb"), "leet", "inspect", "--json", str(path)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [json.loads(line) for line in output.splitlines() if line.strip()]
 
 
-def test_an_offline_run_holds_rows_table_image_and_names(tmp_path: Path) -> None:
-    track(tmp_path)
-    text = json.dumps(records(tmp_path))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that ended."""
+    folder = tmp_path_factory.mktemp("whole")
+    track(folder)
+    return folder
+
+
+def test_an_offline_run_holds_rows_table_image_and_names(whole: Path) -> None:
+    text = json.dumps(records(whole))
     for expected in ("score/a", "forgetting/a", "summary/stored_parameters", "train/loss"):
         assert expected in text
     assert "task_index" in text
     assert "adapter-s3" in text
     assert "custom/adapter/tiny/generated" in text
     assert "data:generated" in text
-    assert list(tmp_path.glob("wandb/offline-run-*/files/media/table/*.table.json"))
-    assert list(tmp_path.glob("wandb/offline-run-*/files/media/images/figures/*.png"))
-    lines = list(tmp_path.glob("wandb/offline-run-*/files/media/table/score of*.table.json"))
+    assert list(whole.glob("wandb/offline-run-*/files/media/table/*.table.json"))
+    assert list(whole.glob("wandb/offline-run-*/files/media/images/figures/*.png"))
+    lines = list(whole.glob("wandb/offline-run-*/files/media/table/score of*.table.json"))
     rows = json.loads(lines[0].read_text())["data"]
     assert sorted(rows) == [[1, "a", 0.5], [2, "a", 0.5], [2, "b", 0.75]]
-    (lost,) = tmp_path.glob("wandb/offline-run-*/files/media/table/forgetting by*.table.json")
+    (lost,) = whole.glob("wandb/offline-run-*/files/media/table/forgetting by*.table.json")
     assert json.loads(lost.read_text())["data"] == [
         ["adapter", 3, 1, "a", 0.5, 0.5, 0, "generated"]
     ]
-    (curves,) = tmp_path.glob("wandb/offline-run-*/files/media/table/forgetting curves*.table.json")
+    (curves,) = whole.glob("wandb/offline-run-*/files/media/table/forgetting curves*.table.json")
     assert sorted(json.loads(curves.read_text())["data"]) == [[1, "a", 0], [2, "a", 0], [2, "b", 0]]
     assert not (Path.cwd() / "wandb").exists()
 
@@ -130,20 +139,17 @@ def histories(folder: Path) -> list[dict[str, float]]:
 
 
 @pytest.mark.slow
-def test_a_resumed_run_shows_the_rows_done_before(tmp_path: Path) -> None:
-    for name in ("whole", "resumed"):
-        (tmp_path / name).mkdir()
-    track(tmp_path / "whole")
+def test_a_resumed_run_shows_the_rows_done_before(whole: Path, tmp_path: Path) -> None:
     with WandbTracking() as tracker:
-        tracker.start(tmp_path / "resumed", RECORD)
+        tracker.start(tmp_path, RECORD)
     kept = ("task_index", "score/a", "score/b", "summary/stored_parameters")
     rows = [
-        [{key: row.get(key) for key in kept} for row in histories(tmp_path / name)]
-        for name in ("whole", "resumed")
+        [{key: row.get(key) for key in kept} for row in histories(folder)]
+        for folder in (whole, tmp_path)
     ]
     assert rows[0] == rows[1]
     assert len(rows[0]) == 2
-    averages = [row["summary/average_score"] for row in histories(tmp_path / "resumed")]
+    averages = [row["summary/average_score"] for row in histories(tmp_path)]
     assert averages == [0.5, 0.625]
 
 
@@ -155,17 +161,15 @@ def test_undefined_values_are_left_out() -> None:
 
 
 @pytest.mark.slow
-def test_runs_are_separate_also_when_one_fails(tmp_path: Path) -> None:
-    for name, fail in (("1", False), ("2", True), ("3", False)):
-        (tmp_path / name).mkdir()
-        if fail:
-            with pytest.raises(RuntimeError):
-                track(tmp_path / name, fail=True)
-        else:
-            track(tmp_path / name)
-    exits = [records(tmp_path / n)[-1]["exit"].get("exit_code", 0) for n in "123"]
-    assert exits == [0, 1, 0]
-    assert len({next((tmp_path / n).glob("wandb/offline-run-*")).name for n in "123"}) == 3
+def test_runs_are_separate_also_when_one_fails(whole: Path, tmp_path: Path) -> None:
+    folders = [whole, tmp_path / "fails", tmp_path / "later"]
+    for folder in folders[1:]:
+        folder.mkdir()
+    with pytest.raises(RuntimeError):
+        track(folders[1], fail=True)
+    track(folders[2])
+    assert [records(f)[-1]["exit"].get("exit_code", 0) for f in folders] == [0, 1, 0]
+    assert len({next(f.glob("wandb/offline-run-*")).name for f in folders}) == 3
 
 
 @pytest.mark.parametrize("broken", ["init", "Table"])

@@ -1,31 +1,40 @@
 """Starts whole programs for tests, in copies of one process that has imported everything.
 
-The process is a server (this file; one for each test process): see `benchmarks.warm`. Only what
-a test says about the start of a process itself needs an interpreter of its own: `PROGRAM`.
+The process is a server, itself a copy of the test process that is made when this file is imported,
+thus before any test ran: what tests import is imported once. See `benchmarks.warm`. Only what a
+test says about the start of a process itself needs an interpreter of its own: `PROGRAM`.
 """
 
 import atexit
 import ctypes
+import importlib
 import json
+import logging
 import os
 import runpy
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from benchmarks.warm import forked
+from tests.blank_figures import use_blank_figures
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = [sys.executable, str(ROOT / "run_stream.py")]
 TINY = ["experiment=smoke", "device=cpu"]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
 TICK = 0.01
+USUALLY_IGNORED = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
@@ -65,12 +74,7 @@ class Started:
         self._code = streams / "code"
         request = {"module": module, "arguments": arguments, "folder": folder, **options}
         request |= {"out": self._out, "err": self._err, "code": self._code}
-        server = _server()
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(f"{json.dumps(request, default=str)}\n")
-        server.stdin.flush()
-        self.pid = int(server.stdout.readline())
+        self.pid = SERVER.start(request)
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -119,19 +123,35 @@ def _streams() -> Path:
     return folder
 
 
-@cache
-def _server() -> "subprocess.Popen[str]":
-    """Start the server of this test process."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.run.program"],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    atexit.register(process.communicate)  # ends with its input
-    return process
+class Server:
+    """A copy of this process, made before any test ran; it ends with this process."""
+
+    def __init__(self) -> None:
+        asked, answered = os.pipe(), os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            as_program(asked[0], answered[1])
+            try:
+                serve()
+            finally:
+                os._exit(0)
+        os.close(asked[0])
+        os.close(answered[1])
+        self._asks = os.fdopen(asked[1], "w")
+        self._answers = os.fdopen(answered[0])
+        atexit.register(self.end)
+
+    def start(self, request: dict[str, Any]) -> int:
+        """Start a program; return its process id."""
+        self._asks.write(f"{json.dumps(request, default=str)}\n")
+        self._asks.flush()
+        return int(self._answers.readline())
+
+    def end(self) -> None:
+        """Kill what still runs."""
+        self._asks.close()
+        os.waitpid(self.pid, 0)
+        self._answers.close()
 
 
 # The server.
@@ -163,16 +183,29 @@ def _program(
     os.environ.update(environment or {})
     sys.path[:0] = [] if path is None else [path]
     sys.argv[:] = [module, *arguments]
+    if "." in module:
+        sys.modules.pop(module, None)  # a test imported it
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def as_program(given: int, out: int) -> None:
+    """Undo in a copy what pytest and xdist set up; its streams are what is given."""
+    os.dup2(given, 0)
+    os.dup2(out, 1)
+    os.closerange(3, 4096)  # of xdist, which waits for their end
+    sys.stdin, sys.stdout = (os.fdopen(n, how, closefd=False) for n, how in ((0, "r"), (1, "w")))
+    sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    importlib.reload(warnings)  # pytest keeps them, and makes errors of them
+    warnings.resetwarnings()
+    for kind in USUALLY_IGNORED:
+        warnings.simplefilter("ignore", kind)
+    logging.root.handlers.clear()
+    os.environ.update(ENVIRONMENT)
 
 
 def serve() -> None:
     """Start what is asked for on the standard input; write down the exit codes."""
-    import pytest
-
-    from benchmarks.warm import forked
-    from tests.blank_figures import use_blank_figures
-
     use_blank_figures(pytest.MonkeyPatch())
     codes: dict[int, Path] = {}
     while True:
@@ -196,5 +229,4 @@ def serve() -> None:
         os.waitpid(child, 0)
 
 
-if __name__ == "__main__":
-    serve()
+SERVER = Server()

@@ -18,7 +18,7 @@ TWO = "task=[stsb,cola]"  # given again, so that not every task of the paper is 
 
 
 def test_killed_at_random_moments_it_ends_as_if_it_had_not(tmp_path: Path) -> None:
-    given = ("--kills", "1", "--learners", "inferred")
+    given = ("--kills", "1", "--learners", "inferred", "--forked")
     environment = {"TMPDIR": str(tmp_path)}
     started = Started(ROOT, "benchmarks.stress.kill", *given, environment=environment)
     code, out, err = started.result()
