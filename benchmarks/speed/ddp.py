@@ -2,9 +2,11 @@
 
 Run: torchrun --nproc-per-node=2 -m benchmarks.speed.ddp
 An encoder of BERT-large's shape with random weights is fine-tuned, batches of 64 texts with 128
-tokens, in bf16. First the first rank learns alone while the others wait, then all learn the same
-batches, a slice each, with both engines: so the ratios are of one run on one machine. ``--tiny``
-takes a small encoder, to try it on a CPU.
+tokens, in bf16. First the first rank learns alone while the others wait, also from batches as small
+as its slice will be, which is as fast as ranks could be if they had nothing to tell each other.
+Then all learn the same batches, a slice each: so the ratios are of one run on one machine.
+``--eager`` measures steps that are not captured too. ``--tiny`` takes a small encoder, to try it on
+a CPU.
 """
 
 import argparse
@@ -56,7 +58,13 @@ def made_task(tokens: int) -> Task:
 
 
 def rate(
-    engine: str, world: World, device: torch.device, *, tiny: bool, buckets: bool = True
+    engine: str,
+    world: World,
+    device: torch.device,
+    *,
+    tiny: bool,
+    buckets: bool = True,
+    batch: int = BATCH,
 ) -> tuple[float, float]:
     """Learn the task; return steps a second behind the first ones, and the last loss.
 
@@ -66,6 +74,7 @@ def rate(
         device: where this one does.
         tiny: take the small encoder.
         buckets: send gradients while the backward pass goes on, not all at its end.
+        batch: rows of a batch; the first steps are measured, as many as whole batches give.
     """
     backbone = BackboneConfig("large", "random", shape=dict(MADE[tiny]))
     encoder = load_encoder(backbone, vocabulary_size=VOCABULARY, seed=0).to(device)
@@ -74,10 +83,10 @@ def rate(
     learner.attach(model, tasks=[task], seed=0, pad_id=0)
     if not world.alone:
         model.gradients = SharedGradients(world.size, None if buckets else 0)
-    each = rows_each(BATCH, world.size)
+    each = rows_each(batch, world.size)
     chosen = pick_engine(engine, learner, device, each, counting=False)
     clock = Clock(device, STEPS)
-    training = TrainingConfig(epochs=1, min_steps=0, batch_size=BATCH)
+    training = TrainingConfig(epochs=1, min_steps=0, batch_size=batch)
     losses = fit(learner, task, training, clock.tick, engine=chosen).losses
     del learner, model, encoder, chosen
     gc.collect()
@@ -103,18 +112,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tiny", action="store_true", help="a small encoder: to try it on a CPU")
     parser.add_argument("--alone", action="store_true", help="the first rank alone, and no more")
+    parser.add_argument("--eager", action="store_true", help="steps that are not captured too")
     given = parser.parse_args(arguments)
     place, on_gpu = launched(), torch.cuda.is_available()
     device = torch.device("cuda", place.local) if on_gpu else torch.device("cpu")
     if on_gpu:
         torch.cuda.set_device(device)
-    engines = ("eager", "captured") if on_gpu else ("eager",)
+    engines = ("captured", "eager")[: 1 + given.eager] if on_gpu else ("eager",)
     alone: dict[str, tuple[float, float]] = {}
     if place.rank == 0:
         print(f"{machine()}; {place.size} ranks, batches of {BATCH}", flush=True)
         for engine in engines:
             alone[engine] = rate(engine, World(), device, tiny=given.tiny)
-            print(f"one rank, {engine}: {alone[engine][0]:.2f} steps/s", flush=True)
+            slices = rows_each(BATCH, place.size)
+            bound, _ = rate(engine, World(), device, tiny=given.tiny, batch=slices)
+            print(
+                f"one rank, {engine}: {alone[engine][0]:.2f} steps/s; batches of {slices}: "
+                f"{bound:.2f}, {bound / alone[engine][0]:.2f} x",
+                flush=True,
+            )
     if place.alone or given.alone:
         return 0
     with joined_world(place) as world:
