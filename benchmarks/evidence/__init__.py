@@ -1,0 +1,1 @@
+"""The evidence: every learner on the 26 tasks, as docs/protocol.md has it."""

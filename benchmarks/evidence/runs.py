@@ -1,0 +1,103 @@
+"""The runs of docs/protocol.md, on the program's own workers; their records, without weights.
+
+What is kept in ``OUT/runs`` with the settings of the plan is not run again.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, as_completed
+from pathlib import Path
+
+import stream
+from benchmarks import ROOT
+from benchmarks.evidence.plan import Job, jobs, with_settings
+from benchmarks.evidence.records import RUNS, VERIFIED, keep
+from benchmarks.evidence.searches import SCRATCH, chosen_for
+from stream.config.workers import WorkersConfig
+from stream.errors import UserError
+from stream.record.run_record import RunRecord
+from stream.run_folder import FILE_NAME
+from stream.workers.engine import Engine, Worker
+
+
+def run_one(worker: Worker, settings: list[str], folder: Path) -> None:
+    """Run a learner over a stream, on a worker; the run folder is there afterwards."""
+    del worker
+    shutil.rmtree(folder, ignore_errors=True)  # of a start that was stopped
+    stream.run_stream(overrides=settings, folder=folder, quiet=True)
+
+
+def run_missing(
+    out: Path,
+    more: Sequence[str],
+    workers: WorkersConfig,
+    wanted: Callable[[Job], bool],
+) -> list[str]:
+    """Run what is missing of the plan; return what failed, in a line each.
+
+    Args:
+        out: the folder of all records.
+        more: further settings of every run, such as ``data.root=DIR``.
+        workers: how many runs at once, and where.
+        wanted: tells jobs that are wanted.
+    """
+    from stream.run.engines import engine_for  # with torch
+
+    todo = [(job, given) for job in filter(wanted, jobs()) if (given := missing(out, job, more))]
+    failed = []
+    with engine_for(workers, "auto") as engine:
+        begun = {begin(engine, job, given): job for job, given in todo}
+        for number, future in enumerate(as_completed(begun), start=1):
+            job = begun[future]
+            told = _ended(out, future, job)
+            print(f"{number}/{len(todo)} {job.name}: {told}", file=sys.stderr, flush=True)
+            if future.exception() is not None:
+                failed.append(f"{job.name}: {told}")
+    return failed
+
+
+def missing(out: Path, job: Job, more: Sequence[str]) -> list[str] | None:
+    """Return the settings of a run that is to be made; None if it is kept or not tuned yet."""
+    chosen = chosen_for(out, job.group, job.method)
+    if chosen is None:
+        return None
+    settings = with_settings(job.settings(chosen), more)
+    file = out / RUNS / job.name / FILE_NAME
+    had = set(RunRecord.read(file).overrides or []) if file.exists() else set()
+    elsewhere = {text for text in settings if text.startswith("data.root=")}
+    return None if had >= set(settings) - elsewhere else settings
+
+
+def begin(engine: Engine, job: Job, settings: list[str]) -> "Future[None]":
+    """Have a worker run a job."""
+    return engine.submit(f"running {job.name}", run_one, settings, SCRATCH / job.name)
+
+
+def _ended(out: Path, future: "Future[None]", job: Job) -> str:
+    """Keep the record of a run that ended; say in a line what it came to."""
+    error = future.exception()
+    if error is not None:
+        return f"{type(error).__name__}: {error}"
+    folder = SCRATCH / job.name
+    record = RunRecord.read(folder)
+    kept = out / RUNS / job.name
+    keep(record, kept)
+    if job.is_verified:
+        verify(folder, kept / VERIFIED)
+    shutil.rmtree(folder)
+    return f"{100 * (record.metrics['average_score'] or 0):.1f}"
+
+
+def verify(folder: Path, told: Path) -> None:
+    """Have `task-stream verify` recompute a run from its files, and keep what it says.
+
+    Raises:
+        UserError: something does not agree.
+    """
+    command = [sys.executable, "-m", "stream", "verify", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    told.write_text(done.stdout, encoding="utf-8")
+    if done.returncode:
+        raise UserError(f"{folder} does not verify: {done.stdout}{done.stderr}")

@@ -1,0 +1,165 @@
+"""The searches of docs/protocol.md, through `task-stream tune`, and what they chose.
+
+Of each method ``OUT/searches/GROUP/METHOD.json`` is kept: every trial, with its score on each task.
+What is there is not searched again.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from benchmarks import ROOT
+from benchmarks.evidence.plan import (
+    BY_NAME,
+    GROUPS,
+    IN_SEARCHES,
+    METHODS,
+    TRIALS,
+    Group,
+    Method,
+    with_settings,
+)
+from stream.record.run_record import RunRecord
+from stream.tuning.record import FILE_NAME, LearnerRecord, TuneRecord
+
+SEARCHES = "searches"
+SCRATCH = ROOT / "runs/evidence"
+
+
+class KeptSearch(msgspec.Struct, kw_only=True):
+    """The search of one method.
+
+    Attributes:
+        command: the whole command, which may search other methods too.
+        tasks: in the order in which they were learned.
+        found: the trials, the best, and whether it lies inside what was tried.
+        scores: by the number of a trial, the score of each task on its validation rows at the end.
+    """
+
+    command: str
+    tasks: list[str]
+    found: LearnerRecord
+    scores: dict[int, list[float | None]]
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Read one."""
+        return msgspec.json.decode(file.read_bytes(), type=cls)
+
+    def write(self, file: Path) -> None:
+        """Write it."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+
+    @property
+    def chosen(self) -> dict[str, float]:
+        """The settings of the best trial."""
+        assert self.found.best is not None, f"all trials failed: {self.command}"
+        return self.found.trials[self.found.best].settings
+
+
+def kept_search(out: Path, group: str, method: str) -> KeptSearch | None:
+    """Return a search that is done; None where it is not.
+
+    Args:
+        out: the folder of all records.
+        group: the name of a group.
+        method: the name of a method.
+    """
+    file = out / SEARCHES / group / f"{method}.json"
+    return KeptSearch.read(file) if file.exists() else None
+
+
+def chosen_for(out: Path, group: Group, method: Method) -> dict[str, float] | None:
+    """Return what was chosen for a method; None where its search, or one it needs, is not done.
+
+    Args:
+        out: the folder of all records.
+        group: the runs that it is for.
+        method: the method; nothing is chosen where nothing is searched.
+    """
+    if not method.searched:
+        return {}
+    search = kept_search(out, group.searches, method.name)
+    head = head_rate(out, group.searches, method)
+    return None if search is None or head is None else {**head, **search.chosen}
+
+
+def head_rate(out: Path, group: str, method: Method) -> dict[str, float] | None:
+    """Return the rate of the heads that a method takes from another; None where it is unknown."""
+    if not method.head_of:
+        return {}
+    search = kept_search(out, group, method.head_of)
+    return None if search is None else {"head_lr": search.chosen["head_lr"]}
+
+
+def search(out: Path, more: Sequence[str], only: set[str]) -> None:
+    """Search what is missing, methods side by side; those that need another one's rate afterwards.
+
+    Args:
+        out: the folder of all records.
+        more: further settings of the command, such as ``data.root=DIR`` and ``workers=16``.
+        only: names of methods.
+
+    Raises:
+        CalledProcessError: a search failed; what was found is kept.
+    """
+    for group in [group for group in GROUPS if group.name == group.searches]:
+        wanted = [m for m in METHODS if m.searched and m.name in only]
+        missing = [m for m in wanted if kept_search(out, group.name, m.name) is None]
+        for later in (False, True):
+            now = [method for method in missing if bool(method.head_of) == later]
+            if now:
+                search_together(out, group, now, more)
+
+
+def search_together(
+    out: Path, group: Group, methods: Sequence[Method], more: Sequence[str]
+) -> None:
+    """Search methods with one command, and keep what was found of each that is done.
+
+    Raises:
+        CalledProcessError: the command failed.
+    """
+    folder = SCRATCH / f"search-{group.name}-{'later' if methods[0].head_of else 'first'}"
+    given = tune_settings(out, group, methods)
+    typed = [*with_settings(given, more), f"tune.out={folder}"]
+    command = [sys.executable, "-m", "stream", "tune", *typed]
+    try:
+        subprocess.run(command, cwd=ROOT, check=True)
+    finally:
+        keep(out, group, folder, "task-stream tune " + " ".join(given))
+
+
+def tune_settings(out: Path, group: Group, methods: Sequence[Method]) -> list[str]:
+    """Return what the command says of a search, without where things are."""
+    given = [f"learner={','.join(method.name for method in methods)}"]
+    for method in methods:
+        assert method.settings == (f"learner={method.name}",), method.name
+        for key, value in (head_rate(out, group.name, method) or {}).items():
+            given.append(f"{method.name}.{key}={value}")
+        for key, values in method.searched.items():
+            given.append(f"{method.name}.{key}={','.join(map(str, values))}")
+    return [*given, *group.settings, *IN_SEARCHES, f"tune.trials={TRIALS}"]
+
+
+def keep(out: Path, group: Group, folder: Path, command: str) -> None:
+    """Keep the searches of a folder that are done, each with the scores of its trials."""
+    file = folder / FILE_NAME
+    if not file.exists():
+        return
+    record = msgspec.json.decode(file.read_bytes(), type=TuneRecord)
+    for name, found in record.learners.items():
+        if found.preset is None or name not in BY_NAME:
+            continue  # it was stopped, or every trial failed
+        scores = {}
+        for trial in found.trials:
+            if trial.score is not None:
+                run = RunRecord.read(folder / "trials" / trial.runs[0].folder)
+                scores[trial.number] = run.matrix[-1]
+        kept = KeptSearch(command=command, tasks=record.tasks, found=found, scores=scores)
+        kept.write(out / SEARCHES / group.name / f"{name}.json")
