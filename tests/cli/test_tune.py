@@ -58,7 +58,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a search was stopped in its third run and then went on."""
     root = tmp_path_factory.mktemp("tune")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stream.run.runner.write_figures", lambda *_: [])
         patch.chdir(root)
         with pytest.MonkeyPatch.context() as stopped:
             stop_at(3, stopped)
@@ -83,6 +82,7 @@ def test_every_trial_is_a_run_on_validation_rows(folder: Path, record: TuneRecor
                 settings = {key: one.config["learner"][key] for key in trial.settings}
                 assert (one.learner, one.seed, settings) == (name, run.seed, trial.settings)
                 assert (one.split, one.order) == ("validation", ["stsb"])
+                assert not (folder / "trials" / run.folder / "figures").exists()
                 if run.score is not None:
                     assert run.score == one.metrics["average_score"] == one.matrix[0][0]
                     assert run.steps == one.timing.steps == 2
@@ -161,7 +161,6 @@ class Copies:
 def on_copies(patch: pytest.MonkeyPatch, stop: Path) -> Copies:
     engine = Copies(stop)
     patch.setattr("stream.run.engines.engine_for", lambda workers, device: engine)
-    patch.setattr("stream.run.runner.write_figures", lambda *_: [])
     return engine
 
 
