@@ -8,8 +8,9 @@ import logging
 import signal
 import threading
 from _thread import interrupt_main
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing import current_process
@@ -119,8 +120,21 @@ def _stopped_with(worker: Worker) -> Iterator[None]:
 
 
 @dataclass
+class _Begun:
+    """A trial that workers were given.
+
+    Attributes:
+        numbers: of its jobs.
+        running: the number of each job that is not known to have ended.
+    """
+
+    numbers: range
+    running: dict[Future[None], int]
+
+
+@dataclass
 class TrialRuns:
-    """Runs trials; used in a ``with`` block.
+    """Runs trials: `stream.tuning.search.Runs`; used in a ``with`` block.
 
     Attributes:
         folder: of the search; the runs are in ``trials`` below it.
@@ -144,6 +158,13 @@ class TrialRuns:
     _stack: ExitStack = field(default_factory=ExitStack)
     _engine: Engine | None = None
     _started: int = 0
+    _waiting: deque[tuple[str, Sequence[Point]]] = field(default_factory=deque)
+    _begun: dict[str, deque[_Begun]] = field(default_factory=dict)
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether there are workers, which need not wait until a learner's round is done."""
+        return self.workers.used
 
     @property
     def _sweep(self) -> Path:
@@ -168,51 +189,67 @@ class TrialRuns:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._stack.__exit__(None, None, None)
-
-    def __call__(self, learner: str, points: Sequence[Point]) -> Iterator[list[SeedRun]]:
-        """Yield the runs of each point as they are done, in order.
-
-        In this process one trial is run after another; workers and other launchers get all of them
-        at once.
-        """
-        if self._engine is not None:
-            yield from self._worked(self._engine, learner, points)
-            return
-        size = 1 if self._in_turn else max(len(points), 1)
-        for start in range(0, len(points), size):
-            yield from self._launched(learner, points[start : start + size])
-
-    def _worked(
-        self, engine: Engine, learner: str, points: Sequence[Point]
-    ) -> Iterator[list[SeedRun]]:
-        """Have workers run some points; yield the runs of each.
-
-        Raises:
-            Interrupted: a signal asked to stop; the runs have saved what they could.
-        """
-        jobs, first = self._jobs(learner, points)
-        futures = [
-            engine.submit(
-                f"run {first + place + 1}", run_trial, self._of_workers, settings, first + place
-            )
-            for place, settings in enumerate(jobs)
-        ]
-        each = len(self.seeds)
+    def __exit__(self, kind: type[BaseException] | None, *others: object) -> None:
+        """End the workers; after an error or a signal, when runs have saved what they could."""
         try:
-            for place in range(0, len(jobs), each):
-                numbers = range(first + place, first + place + each)
-                for number, future in zip(numbers, futures[place:], strict=False):
-                    try:
-                        future.result()
-                    except WorkerLostError as error:
-                        self._note_lost(number, str(error))
-                yield self._runs(numbers)
-        except BaseException:
-            engine.stop()
-            wait(futures)
-            raise
+            if kind is not None and self._engine is not None:
+                self._engine.stop()
+                begun = [trial for trials in self._begun.values() for trial in trials]
+                wait([future for trial in begun for future in trial.running])
+        finally:
+            self._stack.close()
+
+    def begin(self, learner: str, points: Sequence[Point]) -> None:
+        """Have points of a learner tried: by workers from now on, else when `done` gets to them."""
+        if self._engine is None:
+            self._waiting.append((learner, points))
+            return
+        jobs, number = self._jobs(learner, points)
+        trials = self._begun.setdefault(learner, deque())
+        while jobs:
+            own, jobs = jobs[: len(self.seeds)], jobs[len(self.seeds) :]
+            numbers = range(number, number := number + len(own))
+            submitted = (self._submit(self._engine, *job) for job in zip(numbers, own, strict=True))
+            trials.append(_Begun(numbers, dict(zip(submitted, numbers, strict=True))))
+
+    def _submit(self, engine: Engine, number: int, settings: list[str]) -> Future[None]:
+        """Have a worker run a job."""
+        return engine.submit(f"run {number + 1}", run_trial, self._of_workers, settings, number)
+
+    def done(self) -> Iterator[tuple[str, list[SeedRun]]]:
+        """Yield a learner and the runs of a point, in the order of the learner's points.
+
+        In this process one trial is run after another; other launchers get all of a round at once.
+        """
+        yield from self._worked()
+        while self._waiting:
+            learner, points = self._waiting.popleft()
+            size = 1 if self._in_turn else max(len(points), 1)
+            for start in range(0, len(points), size):
+                for runs in self._launched(learner, points[start : start + size]):
+                    yield learner, runs
+
+    def _worked(self) -> Iterator[tuple[str, list[SeedRun]]]:
+        """Yield what workers have done, of whichever learner it is done first."""
+        while self._begun:
+            first = {learner: trials[0] for learner, trials in self._begun.items()}
+            running = [future for trial in first.values() for future in trial.running]
+            ended = wait(running, return_when=FIRST_COMPLETED).done
+            for learner, trial in first.items():
+                for future in ended & trial.running.keys():
+                    self._end(trial.running.pop(future), future)
+                if not trial.running:
+                    self._begun[learner].popleft()
+                    if not self._begun[learner]:
+                        del self._begun[learner]
+                    yield learner, self._runs(trial.numbers)
+
+    def _end(self, number: int, ended: Future[None]) -> None:
+        """Note how a job ended whose worker died; raise what a job could not note itself."""
+        try:
+            ended.result()
+        except WorkerLostError as error:
+            self._note_lost(number, str(error))
 
     def _note_lost(self, number: int, reason: str) -> None:
         """Note that a run failed whose processes died."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from stream.run.lock import exclusive_writer, require_locks
 from stream.run.settings import register_groups
 from stream.run_folder import Place, check_writable
 from stream.tuning.preset import write_preset
-from stream.tuning.record import FILE_NAME, TrialRecord, TuneRecord
-from stream.tuning.search import Search, Searched
+from stream.tuning.record import FILE_NAME, TuneRecord
+from stream.tuning.search import Search, Searched, tried
 from stream.tuning.table import closing_lines, trial_line
 
 SEARCH = Place("folder of the search", "tune.out")
@@ -36,8 +35,9 @@ Settings are those of task-stream run -m, whose grammar they have:
                               learning rate is tried around its default
   learner.FIELD=interval(A,B) drawn by Optuna; tag(log,interval(A,B)) on a logarithmic scale
   'task=[A,B]' stream=NAME    what is learned; seed=0 is the first seed
-  workers=4                   four runs at once; workers.engine=ray workers.address=HOST:6379 on
-                              a cluster. Or a launcher of Hydra's: hydra/launcher=joblib
+  workers=4                   four runs at once, of all learners; workers.engine=ray
+                              workers.address=HOST:6379 on a cluster. Or a launcher of Hydra's, with
+                              one learner after another: hydra/launcher=joblib
 
 and those of the search:
 
@@ -109,29 +109,17 @@ def _searched(line: TuneLine, arguments: Sequence[str]) -> TuneRecord:
         device=line.config.device,
     )
     with _stoppable() as check, runs:
-        for search in searches:
-            name = search.searched.name
-            record.learners[name] = search.record
-            search.run(runs, partial(_done, line.folder, record, name, (say, check)))
-            _write_preset(line.folder, search.searched, record)
+        record.learners = {search.searched.name: search.record for search in searches}
+        for search, trial, ended in tried(searches, runs):
+            record.write(line.folder)
+            say(trial_line(search.searched.name, trial, record.most_trials))
+            check()
+            if ended:
+                _write_preset(line.folder, search.searched, record)
     record.status = "complete"
     record.write(line.folder)
     print("\n".join([*closing_lines(record), *_usage(line, record)]), flush=True)
     return record
-
-
-def _done(
-    folder: Path,
-    record: TuneRecord,
-    name: str,
-    then: tuple[Callable[[str], None], Callable[[], None]],
-    trial: TrialRecord,
-) -> None:
-    """Write down and show a trial that is done; stop here if that was asked for."""
-    record.write(folder)
-    say, check = then
-    say(trial_line(name, trial, record.most_trials))
-    check()
 
 
 def _write_preset(folder: Path, searched: Searched, record: TuneRecord) -> None:

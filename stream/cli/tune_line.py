@@ -32,6 +32,7 @@ from stream.tuning.space import Interval, Space, Values, checked, default_space
 PREFIX = "tune."
 WORKERS = f"{SHORT_FORM}."
 DEFAULT_LEARNER = "adapter"
+NO_FIGURES = "figures=false"
 SPLIT = "evaluation.split"
 DECIDED = {
     SPLIT: "a search is judged on validation rows",
@@ -44,7 +45,7 @@ DECIDED = {
     "seed": "tune.seeds=3 gives each trial three runs",
 }
 """Settings that a search decides, and what to do instead; a single seed may be given."""
-ASSUMED = ("tracking=none", "display=quiet")
+ASSUMED = ("tracking=none", "display=quiet", NO_FIGURES)
 """Settings of a trial's run that may be given otherwise."""
 
 
@@ -76,7 +77,8 @@ class TuneLine:
         if self.options.out is not None:
             return Path(self.options.out).expanduser()
         searched = [[s.name, sorted(map(str, s.space.items()))] for s in self.learners]
-        text = json.dumps([sorted(self.fixed), searched, self.options.objective, self.seeds])
+        fixed = sorted(text for text in self.fixed if text != NO_FIGURES)
+        text = json.dumps([fixed, searched, self.options.objective, self.seeds])
         names = "-".join(searched.name for searched in self.learners)
         return Path("runs/tune") / f"{names[:60]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 

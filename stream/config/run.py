@@ -45,6 +45,7 @@ SCORE_NEUTRAL = (
     "resume",
     "probe",
     "display",
+    "figures",
     "workers",
 )
 ADDED = {
@@ -187,6 +188,7 @@ class RunConfig(Settings):
         resume: the run folder to continue, or ``auto``.
         display: ``auto`` shows a live line where there can be one, ``plain`` plain lines, and
             ``quiet`` errors, warnings and the final result only.
+        figures: draw the run when it ends; ``task-stream figures`` does so later.
     """
 
     learner: Any = MISSING
@@ -217,6 +219,7 @@ class RunConfig(Settings):
     sweep: str | None = None
     resume: str | None = None
     display: str = setting(AUTO, DISPLAYS)
+    figures: bool = True
 
     def __post_init__(self) -> None:
         """Check the values, and put the parts of sets that are cut in the places of the sets.

@@ -86,8 +86,7 @@ def run_stream(
             if index + 1 < len(run.tasks):
                 # Not before the row is saved: scoring is short beside learning.
                 stop.check_together()
-        display.stage("drawing figures")
-        figures = _finish(run, folder, draw_here if workers is None else workers.draw)
+        figures = _finish(run, folder, draw_here if workers is None else workers.draw, display)
         display.stage(f"closing the tracker ({config.tracking.name})")
         tracker.finish(run.record, figures)
         display.finish(run.record, folder)
@@ -160,12 +159,15 @@ def _go_on(run: Run, folder: Path, display: Display, stop: StopRequest) -> FitSn
     return run.checkpoints.position(saved)
 
 
-def _finish(run: Run, folder: Path, draw: Draw) -> list[Path]:
-    """Draw the figures and say that the run is complete; return the figures."""
+def _finish(run: Run, folder: Path, draw: Draw, display: Display) -> list[Path]:
+    """Draw the figures, if they are wanted, and say that the run is complete; return them."""
     run.update_record()
     run.record.status = "complete"
     # Figures first, so that a run is complete on disk when everything is there.
-    figures = write_figures(run.record, folder, draw) if World.now().is_first else []
+    figures: list[Path] = []
+    if run.config.figures and World.now().is_first:
+        display.stage("drawing figures")
+        figures = write_figures(run.record, folder, draw)
     Ahead(folder, enabled=True).clear()
     run.record.write(folder)
     return figures

@@ -1,8 +1,13 @@
-"""The search: one learner after another, each with the same number of trials at most."""
+"""The search of learners, each with the same number of trials at most.
 
-from collections.abc import Callable, Iterator, Sequence
+A search goes in rounds: what is tried next depends on the whole round before. Those of several
+learners go side by side where there are workers, and one after another where there are none.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from stream.config.setting import Settings
 from stream.tuning.grid import Grid
@@ -12,8 +17,26 @@ from stream.tuning.sampled import Sampled
 from stream.tuning.space import Interval, Point, Space
 
 Origin = Literal["grid", "edge", "optuna"]
-Runner = Callable[[str, Sequence[Point]], Iterator[list[SeedRun]]]
-"""Runs points of a learner, of this name; yields the runs of each, in order, as they are done."""
+
+
+class Runs(Protocol):
+    """What runs trials."""
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether rounds of several learners are worth beginning at once."""
+        ...
+
+    def begin(self, learner: str, points: Sequence[Point]) -> None:
+        """Have points of a learner tried, behind those of earlier calls."""
+        ...
+
+    def done(self) -> Iterator[tuple[str, list[SeedRun]]]:
+        """Yield a learner and the runs of a point, until all that was begun is done.
+
+        Those of one learner come in the order of its points. More may be begun meanwhile.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -56,25 +79,55 @@ class Search:
         else:
             self._draws = Sampled(searched.space, searched.learner, options)
         self.record = LearnerRecord(engine=self.engine, space=_as_values(searched.space))
+        self._has_begun = False
+        self._origin: Origin = _origin(self.engine)
+        self._round: deque[Point] = deque()
 
-    def run(self, run: Runner, show: Callable[[TrialRecord], None]) -> LearnerRecord:
-        """Try everything; return the record, which is `record` and up to date meanwhile.
+    @property
+    def between_rounds(self) -> bool:
+        """Whether all trials of the round are noted."""
+        return not self._round
 
-        Args:
-            run: runs trials.
-            show: called after every trial.
-        """
-        points, origin = self._draws.first(), _origin(self.engine)
-        while points:
-            for point, runs in zip(points, run(self.searched.name, points), strict=True):
-                number = len(self.record.trials)
-                trial = TrialRecord.of(number, point, origin, runs)
-                self.record.trials.append(trial)
-                best = self.record.best_of(self._options.sign)
-                self.record.best = None if best is None else best.number
-                show(trial)
-            points, origin = self._draws.more(self.record), _origin(self._draws.origin)
-        return self.record
+    def next_round(self) -> list[Point]:
+        """Return what is tried next, nothing when the search is done."""
+        if not self._has_begun:
+            self._has_begun, points = True, self._draws.first()
+        else:
+            points, self._origin = self._draws.more(self.record), _origin(self._draws.origin)
+        self._round = deque(points)
+        return points
+
+    def note(self, runs: list[SeedRun]) -> TrialRecord:
+        """Note and return the next trial of the round, whose runs are done."""
+        number, point = len(self.record.trials), self._round.popleft()
+        trial = TrialRecord.of(number, point, self._origin, runs)
+        self.record.trials.append(trial)
+        best = self.record.best_of(self._options.sign)
+        self.record.best = None if best is None else best.number
+        return trial
+
+
+def tried(searches: Sequence[Search], runs: Runs) -> Iterator[tuple[Search, TrialRecord, bool]]:
+    """Try everything; yield a search, its trial that is done, and whether that was its last one.
+
+    The caller may stop at each trial: no round begins before the next one is asked for.
+
+    Args:
+        searches: of learners with different names.
+        runs: runs trials.
+    """
+    groups = [searches] if runs.side_by_side else [[search] for search in searches]
+    for group in groups:
+        named = {search.searched.name: search for search in group}
+        for name, search in named.items():
+            runs.begin(name, search.next_round())
+        for name, of_seeds in runs.done():
+            search = named[name]
+            trial = search.note(of_seeds)
+            points = search.next_round() if search.between_rounds else None
+            yield search, trial, points == []
+            if points:
+                runs.begin(name, points)
 
 
 def _origin(name: str) -> Origin:

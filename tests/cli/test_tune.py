@@ -10,6 +10,7 @@ from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from stream.cli.main import main
@@ -57,7 +58,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a search was stopped in its third run and then went on."""
     root = tmp_path_factory.mktemp("tune")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stream.run.runner.write_figures", lambda *_: [])
         patch.chdir(root)
         with pytest.MonkeyPatch.context() as stopped:
             stop_at(3, stopped)
@@ -82,6 +82,7 @@ def test_every_trial_is_a_run_on_validation_rows(folder: Path, record: TuneRecor
                 settings = {key: one.config["learner"][key] for key in trial.settings}
                 assert (one.learner, one.seed, settings) == (name, run.seed, trial.settings)
                 assert (one.split, one.order) == ("validation", ["stsb"])
+                assert not (folder / "trials" / run.folder / "figures").exists()
                 if run.score is not None:
                     assert run.score == one.metrics["average_score"] == one.matrix[0][0]
                     assert run.steps == one.timing.steps == 2
@@ -124,6 +125,7 @@ class Copies:
 
     def __init__(self, stop: Path):
         self._stop = stop
+        self.first = 0  # jobs that it got before the search knew of one that it was done
 
     def __enter__(self) -> "Copies":
         return self
@@ -145,6 +147,7 @@ class Copies:
             finally:
                 os._exit(code)
         future: Future[None] = Future()
+        self.first += not Path("found/trials.json").exists()
         Thread(target=lambda: self._wait(job, copy, future)).start()
         return future
 
@@ -158,25 +161,32 @@ class Copies:
 def on_copies(patch: pytest.MonkeyPatch, stop: Path) -> Copies:
     engine = Copies(stop)
     patch.setattr("stream.run.engines.engine_for", lambda workers, device: engine)
-    patch.setattr("stream.run.runner.write_figures", lambda *_: [])
     return engine
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_workers_do_the_runs_of_a_search_and_nothing_changes(
-    folder: Path, record: TuneRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    record: TuneRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    on_copies(monkeypatch, tmp_path / "stop")
+    engine = on_copies(monkeypatch, tmp_path / "stop")
     monkeypatch.chdir(tmp_path)
-    arguments = [text for text in TWO if not text.startswith(("bitfit.", "learner="))]
-    assert main([*arguments, "learner=adapter", "workers=2"]) == 0
-    found, serial = read_trials(tmp_path / "found").learners["adapter"], record.learners["adapter"]
-    assert [(t.settings, t.status, t.score) for t in found.trials] == [
-        (t.settings, t.status, t.score) for t in serial.trials
-    ]
-    assert [run.folder for trial in found.trials for run in trial.runs] == [
-        run.folder for trial in serial.trials for run in trial.runs
-    ]
+    assert main([*TWO, "workers=2"]) == 0
+    assert engine.first == 8, "both learners have their two trials of two runs at once"
+    assert apart_from_seconds(read_trials(tmp_path / "found")) == apart_from_seconds(record)
+    shown = capsys.readouterr().out
+    assert shown.count("trial 1 of") == shown.count("trial 2 of") == 2
+
+
+def apart_from_seconds(record: TuneRecord) -> TuneRecord:
+    """Return a record as it would be if nothing took time, and without what was typed."""
+    own = msgspec.convert(msgspec.to_builtins(record), TuneRecord)
+    own.command = []
+    for found in own.learners.values():
+        for trial in found.trials:
+            trial.seconds = 0.0
+            for run in trial.runs:
+                run.seconds = 0.0
+    return own
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

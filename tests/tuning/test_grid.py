@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,28 +13,64 @@ from stream.errors import UserError
 from stream.learners import LEARNERS
 from stream.tuning.options import TuneOptions
 from stream.tuning.record import LearnerRecord, SeedRun
-from stream.tuning.search import Search, Searched
+from stream.tuning.search import Search, Searched, tried
 from stream.tuning.space import Interval, Point, Space, checked, default_space, step_beyond
 
 Score = Callable[[Point], float | None]
+
+
+@dataclass
+class Made:
+    """Runs whose scores are made up, done in the order in which they were begun.
+
+    Attributes:
+        runs: what a point comes to.
+        side_by_side: whether learners are.
+        order: of the learners that are done next, where they are side by side.
+        points: what was tried, in that order.
+    """
+
+    runs: Callable[[Point], list[SeedRun]]
+    side_by_side: bool = False
+    order: Sequence[str] = ()
+    points: list[tuple[str, Point]] = field(default_factory=list)
+    waiting: dict[str, list[Point]] = field(default_factory=dict)
+
+    def begin(self, learner: str, points: Sequence[Point]) -> None:
+        assert self.side_by_side or not self.waiting
+        self.waiting[learner] = list(points)
+
+    def done(self) -> Iterator[tuple[str, list[SeedRun]]]:
+        order = iter(self.order)
+        while self.waiting:
+            learner = next(order, next(iter(self.waiting)))
+            point = self.waiting[learner].pop(0)
+            if not self.waiting[learner]:
+                del self.waiting[learner]
+            self.points.append((learner, point))
+            yield learner, self.runs(point)
 
 
 def searched(
     space: Space, score: Score, learner: str = "adapter", **options: Any
 ) -> tuple[LearnerRecord, list[Point]]:
     """Search with a made score; return the record, and the points in the order of trying."""
-    tried: list[Point] = []
-
-    def run(name: str, points: Sequence[Point]) -> Iterator[list[SeedRun]]:
-        assert name == learner
-        for point in points:
-            tried.append(point)
-            value = score(point)
-            yield [SeedRun(seed=0, folder="x", score=value, reason="" if value else "diverged")]
-
     settings = LEARNERS[learner]()
     search = Search(Searched(learner, settings, checked(space, settings)), TuneOptions(**options))
-    return search.run(run, lambda trial: None), tried
+    made = Made(scored(score))
+    ends = [ended for _, _, ended in tried([search], made)]
+    assert ends == [False] * (len(ends) - 1) + [True]
+    return search.record, [point for _, point in made.points]
+
+
+def scored(score: Score) -> Callable[[Point], list[SeedRun]]:
+    """One run of each point, with a made score."""
+
+    def runs(point: Point) -> list[SeedRun]:
+        value = score(point)
+        return [SeedRun(seed=0, folder="x", score=value, reason="" if value else "diverged")]
+
+    return runs
 
 
 def near(target: float, key: str = "lr") -> Score:
@@ -89,19 +126,36 @@ def test_ties_go_to_the_first_and_a_lower_forgetting_is_better() -> None:
 
 
 def test_runs_of_several_seeds_count_by_their_mean_and_one_failure_fails_the_trial() -> None:
-    def run(name: str, points: Sequence[Point]) -> Iterator[list[SeedRun]]:
-        for point in points:
-            second = None if point["lr"] == 2.0 else 0.2
-            yield [
-                SeedRun(seed=0, folder="a", score=0.6, seconds=1.5, steps=3),
-                SeedRun(seed=1, folder="b", score=second, reason="" if second else "no", steps=1),
-            ]
+    def runs(point: Point) -> list[SeedRun]:
+        second = None if point["lr"] == 2.0 else 0.2
+        return [
+            SeedRun(seed=0, folder="a", score=0.6, seconds=1.5, steps=3),
+            SeedRun(seed=1, folder="b", score=second, reason="" if second else "no", steps=1),
+        ]
 
     settings = LEARNERS["adapter"]()
     search = Search(Searched("adapter", settings, {"lr": (1.0, 2.0)}), TuneOptions(trials=2))
-    first, second = search.run(run, lambda trial: None).trials
+    first, second = [trial for _, trial, _ in tried([search], Made(runs))]
     assert (first.score, first.seconds, first.steps) == (pytest.approx(0.4), 1.5, 4)
     assert (second.score, second.status, second.reason) == (None, "failed", "no")
+
+
+def test_learners_side_by_side_find_what_each_finds_alone() -> None:
+    space: Space = {"lr": (1e-3, 2e-3)}
+    names = ("adapter", "finetune")
+    searches = [
+        Search(Searched(name, LEARNERS[name](), space), TuneOptions(trials=5)) for name in names
+    ]
+    order = ["adapter", "finetune", "adapter", "adapter", "finetune"]
+    made = Made(scored(near(4e-3)), side_by_side=True, order=order)
+    begun = [(s.searched.name, t.number, ended) for s, t, ended in tried(searches, made)]
+    assert [name for name, _, _ in begun][:5] == order
+    for search in searches:
+        alone, points = searched(space, near(4e-3), search.searched.name, trials=5)
+        assert search.record == alone
+        assert [p for name, p in made.points if name == search.searched.name] == points
+        own = [(number, ended) for name, number, ended in begun if name == search.searched.name]
+        assert own == [(n, n == len(points) - 1) for n in range(len(points))]
 
 
 @pytest.mark.parametrize(

@@ -43,16 +43,17 @@ def estimated(
     routing_s = plan.routed * each
     marks = _fingerprints_s(config, costs, num_tasks)
     kept = (num_tasks - costs.tried) * costs.kept_bytes
+    draws_here = config.figures and run.device.type != "cuda"
     return Estimate(
         learning_s=_learning_s(config, tasks, plan, costs),
         scoring_s=float(np.dot(_times_measured(config, plan), scores))
         + _selecting_s(config, tasks, costs)
         + costs.warm_s,
         rest_s=prepare_s + marks + _probe_s(config, tasks, plan, costs) + routing_s,
-        peak_bytes=costs.peak_bytes + kept + (0 if run.device.type == "cuda" else DRAWING_BYTES),
+        peak_bytes=costs.peak_bytes + kept + (DRAWING_BYTES if draws_here else 0),
         checkpoint_bytes=_checkpoint_bytes(config, plan, costs, num_tasks),
         record_bytes=_record_bytes(config, plan, num_tasks),
-        figures_bytes=FIGURES_BYTES + num_tasks * FIGURES_BYTES_A_TASK,
+        figures_bytes=config.figures * (FIGURES_BYTES + num_tasks * FIGURES_BYTES_A_TASK),
     )
 
 

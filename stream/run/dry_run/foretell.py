@@ -21,7 +21,7 @@ from stream.run.setup import build_run
 
 NAMES = ("seed", "protocol", "experiment", "sweep", "tracking", "resume", "display", "workers")
 """Settings that change nothing of what is foretold."""
-AMOUNTS = ("order", "order_seed", "stream", "router", "probe", "checkpoint", "select")
+AMOUNTS = ("order", "order_seed", "stream", "router", "probe", "checkpoint", "select", "figures")
 """Settings that change what is done, not what a step costs."""
 RATES = ("lr", "head_lr")
 
