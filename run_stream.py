@@ -7,10 +7,11 @@ import os
 import sys
 from pathlib import Path
 
+from stream.cli.leaving import leave_after
 from stream.cli.run import main
 
 if __name__ == "__main__":
     # Jobs of a sweep that run in other processes import the program from here.
     paths = [str(Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    main(sys.argv[1:])
+    leave_after(lambda: main(sys.argv[1:]))

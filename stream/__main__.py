@@ -1,8 +1,6 @@
 """``python -m stream``: the same as ``task-stream``, also where no command is installed."""
 
-import sys
-
-from stream.cli.main import main
+from stream.cli.main import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import NamedTuple, NoReturn
 
 from stream.cli.boundary import error_boundary
+from stream.cli.leaving import leave_after
 from stream.cli.terminal import outlive_readers
 from stream.errors import UserError, choose
 from stream.version import installed_version
@@ -44,6 +45,11 @@ COMMANDS = {
     "verify": Command("analysis.commands", "prove a run again from its files"),
     "version": Command("stream.cli.version", "versions and machine, for a report of a fault"),
 }
+
+
+def command() -> NoReturn:
+    """Call one sub-command with the command line of this process, which ends with it."""
+    leave_after(main)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,4 +98,4 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

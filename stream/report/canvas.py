@@ -5,7 +5,7 @@ T is the number of tasks. Scores are fractions, shown as percent; undefined show
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from stream.atomic_io import write_atomic
 from stream.formatting import DASH, percent, visible
 from stream.record.run_record import RunRecord
+from stream.report.drawing import write_encoded
 from stream.report.many import is_many, named, round_step
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito 2008
@@ -119,15 +119,6 @@ def all_encoded(figure: Figure, formats: Sequence[str]) -> dict[str, bytes]:
     """Return a figure as the content of a file of each format."""
     _lay_out(figure)
     return {format_: encoded(figure, format_) for format_ in formats}
-
-
-def write_encoded(files: Mapping[str, bytes], folder: Path, name: str) -> list[Path]:
-    """Write what `all_encoded` returned as NAME.FORMAT into a folder, which is made."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {folder / f"{name}.{format_}": content for format_, content in files.items()}
-    for path, content in paths.items():
-        write_atomic(path, content)
-    return [*paths]
 
 
 def _lay_out(figure: Figure) -> None:

@@ -1,8 +1,9 @@
 """Every figure of a run, drawn in this process or on workers; matplotlib is imported to draw."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from stream.atomic_io import write_atomic
 from stream.record.run_record import RunRecord
 
 NAMES = ("matrix", "scores", "forgetting", "parameters")
@@ -23,7 +24,14 @@ def draw_here(record: RunRecord) -> list[Files]:
 
 def write_figures(record: RunRecord, folder: Path, draw: Draw = draw_here) -> list[Path]:
     """Draw every figure of a run into ``folder/figures``; return the PNG files."""
-    from stream.report.canvas import write_encoded
-
     pairs = zip(NAMES, draw(record), strict=True)
     return [write_encoded(files, folder / "figures", name)[0] for name, files in pairs]
+
+
+def write_encoded(files: Mapping[str, bytes], folder: Path, name: str) -> list[Path]:
+    """Write a figure as NAME.FORMAT for each format into a folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {folder / f"{name}.{format_}": content for format_, content in files.items()}
+    for path, content in paths.items():
+        write_atomic(path, content)
+    return [*paths]

@@ -78,6 +78,8 @@ class Processes:
     ) -> None:
         self._ended = True
         for slot in self._all:
+            slot.kill()
+        for slot in self._all:  # all end at the same time: that of a GPU's process is long
             slot.end()
         self._pool.shutdown(cancel_futures=True)
         self._files.cleanup()
@@ -185,12 +187,18 @@ class _Slot:
         with suppress(*LOST):  # one that has died is seen by its own thread
             self._send(STOP)
 
+    def kill(self) -> None:
+        """Have the process end soon; it holds nothing that must be put in order."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def end(self) -> str:
         """End the process, and say how it ended."""
         process, self._process = self._process, None
         if process is None:
             return "ended"
-        process.kill()  # it holds nothing that must be put in order
+        process.kill()
         process.join()
         with self._sending:
             self._pipe = None  # closed when the thread that listens has let it go, too
