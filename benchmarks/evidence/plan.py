@@ -116,7 +116,13 @@ GROUPS = (
 IN_OTHER_ORDERS = ("finetune", "replay", "ewc", "lwf", "shared_adapter", "adapter")
 """What is run in other orders; of what is isolated one method shows that they do not matter."""
 
-ALWAYS = ("data=files", "tracking=none", "evaluation.baseline=false", "evaluation.reuse=verify")
+ALWAYS = (
+    "data=files",
+    "tracking=none",
+    "figures=false",
+    "evaluation.baseline=false",
+    "evaluation.reuse=verify",
+)
 IN_SEARCHES = (
     "data=files",
     "tracking=none",
