@@ -46,7 +46,7 @@ from stream.formatting import count, data_label, from_here
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
-from stream.run.preloaded import begin_importing, import_libraries
+from stream.run.preloaded import begin_importing, import_together
 from stream.run.settings import register_groups
 from stream.run_folder import FILE_NAME
 
@@ -231,8 +231,8 @@ def _run(
     console = console_for() if alone else Console(force_terminal=False)
     begin_importing(config.workers)
     with Status(console, config.display, "" if alone else folder.name) as status:
-        status.stage("loading torch and transformers")
-        import_libraries()
+        status.stage("loading torch")
+        import_together(["stream.run.session"], for_good=True)
         from stream.run.session import run_in
     return run_in(
         folder,

@@ -9,12 +9,10 @@ from importlib import import_module
 from stream.config.workers import WorkersConfig
 from stream.workers.fork_server import begin_fork_server
 
-LIBRARIES = (
-    "stream.run.worker",
-    "transformers.models.auto.modeling_auto",
-    "transformers.models.bert.modeling_bert",
-)
-"""Beside what is called stream, of the encoders that most runs have."""
+ENCODERS = ("transformers.models.auto.modeling_auto", "transformers.modeling_utils")
+"""What takes seconds of what every encoder needs."""
+LIBRARIES = ("stream.run.worker", *ENCODERS, "transformers.models.bert.modeling_bert")
+"""What workers need, with the kind of encoder that most runs have."""
 PRELOADED = ("stream.run.worker_imports",)
 """What the process imports that workers are copies of: `LIBRARIES`."""
 ASKS_FOR_WORKERS = re.compile(r"workers(\.count)?=([2-9]|[1-9]\d+)")
@@ -35,20 +33,25 @@ def begin_importing(workers: WorkersConfig) -> None:
         begin_fork_server(PRELOADED)
 
 
-def import_libraries() -> None:
-    """Import `LIBRARIES` into a process that ends with what it has to do.
+def import_together(names: Sequence[str], *, for_good: bool = False) -> None:
+    """Import modules, unless they are there; no garbage is looked for meanwhile.
 
-    They are hundreds of thousands of objects, none of which is garbage: none is looked for
-    meanwhile, and never again among what is there then.
+    They bring hundreds of thousands of objects, of which none is garbage.
+
+    Args:
+        names: the modules.
+        for_good: garbage will never be looked for among what is there then, also after the next
+            call. It is for a process that ends with its work.
     """
-    if all(name in sys.modules for name in LIBRARIES):
+    if all(name in sys.modules for name in names):
         return
     collects = gc.isenabled()
     gc.disable()
     try:
-        for name in LIBRARIES:
+        for name in names:
             import_module(name)
     finally:
-        gc.freeze()
+        if for_good or gc.get_freeze_count():
+            gc.freeze()
         if collects:
             gc.enable()

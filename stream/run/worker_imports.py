@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 
-from stream.run.preloaded import import_libraries
+from stream.run.preloaded import LIBRARIES, import_together
 
 LOOKED_S = 0.2  # how often it is seen whether the first process is there
 
@@ -24,7 +24,7 @@ def _import() -> None:
     looking = threading.Thread(target=look, daemon=True)
     looking.start()
     try:
-        import_libraries()
+        import_together(LIBRARIES, for_good=True)
     finally:
         done.set()
         looking.join()  # a process that is copied has one thread
