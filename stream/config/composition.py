@@ -22,6 +22,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
@@ -103,8 +104,8 @@ def _objects_from_it() -> Iterator[None]:
 class _Loader(ConfigLoaderImpl):
     """Hydra's loader, which also holds the files of tasks to their form.
 
-    A run is composed several times, to check it and by Hydra, which composes twice. What the same
-    files give is put together once; that takes most of the time where there are many tasks.
+    A run is composed twice, to check it and by Hydra, and a sweep more often. What the same files
+    give is put together once; that takes most of the time where there are many tasks.
     """
 
     _last: ClassVar[tuple[object, DictConfig] | None] = None
@@ -181,14 +182,21 @@ def _basis(defaults: list[ResultDefault], repo: Any) -> object:
 
 
 @contextmanager
-def hydra_composes_alike() -> Iterator[None]:
-    """Have what Hydra starts inside the block compose as `Composition` does."""
+def hydra_composes_alike(*, one_run: bool = False) -> Iterator[None]:
+    """Have what Hydra starts inside the block compose as `Composition` does.
+
+    Args:
+        one_run: one run is known to be asked for; else Hydra composes to find that out.
+    """
     used: Any = internal
-    before, used.ConfigLoaderImpl = used.ConfigLoaderImpl, _Loader
+    before, finds = used.ConfigLoaderImpl, Hydra.get_mode
+    used.ConfigLoaderImpl = _Loader
+    if one_run:
+        Hydra.get_mode = lambda self, config_name, overrides: RunMode.RUN
     try:
         yield
     finally:
-        used.ConfigLoaderImpl = before
+        used.ConfigLoaderImpl, Hydra.get_mode = before, finds
 
 
 @contextmanager
