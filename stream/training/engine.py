@@ -94,6 +94,7 @@ class Captured:
         if changed or learner.has_task_modules or task.shared is not None:
             self._graphs.clear()
             self._pool = torch.cuda.graph_pool_handle()  # one without graphs cannot be used again
+            torch.cuda.empty_cache()  # nothing else can use the memory of the one before
         self._lend_head(task)
         self._model.sync_bf16_copy()
         optimizer = optimizer_for(learner, weight_decay, capturable=True)
