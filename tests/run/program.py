@@ -26,7 +26,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.warm import forked
+from benchmarks.warm import forked, warm_up
 from tests.blank_figures import use_blank_figures
 
 ROOT = Path(__file__).parent.parent.parent
@@ -207,12 +207,14 @@ def as_program(given: int, out: int) -> None:
 def serve() -> None:
     """Start what is asked for on the standard input; write down the exit codes."""
     use_blank_figures(pytest.MonkeyPatch())
+    warm = cache(warm_up)  # when the first program is asked for
     codes: dict[int, Path] = {}
     while True:
         if select.select([sys.stdin], [], [], TICK if codes else None)[0]:
             line = sys.stdin.readline()
             if not line:
                 break
+            warm()
             asked = json.loads(line)
             files = {n: Path(asked.pop(n)) for n in ("out", "err", "given") if n in asked}
             folder, code = Path(asked.pop("folder")), Path(asked.pop("code"))
