@@ -8,6 +8,7 @@ import gc
 import io
 import os
 import tempfile
+from functools import cache
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # bits depend on it, so all runs need the same
@@ -45,6 +46,7 @@ TINY = ("experiment=smoke", "device=cpu", "tracking=none")
 __all__ = ["forked", "run_stream", "warm_up"]
 
 
+@cache
 def warm_up() -> None:
     """Set up a tiny run and draw an empty figure, for what is found out once a process.
 

@@ -207,14 +207,13 @@ def as_program(given: int, out: int) -> None:
 def serve() -> None:
     """Start what is asked for on the standard input; write down the exit codes."""
     use_blank_figures(pytest.MonkeyPatch())
-    warm = cache(warm_up)  # when the first program is asked for
     codes: dict[int, Path] = {}
     while True:
         if select.select([sys.stdin], [], [], TICK if codes else None)[0]:
             line = sys.stdin.readline()
             if not line:
                 break
-            warm()
+            warm_up()  # when the first program is asked for
             asked = json.loads(line)
             files = {n: Path(asked.pop(n)) for n in ("out", "err", "given") if n in asked}
             folder, code = Path(asked.pop("folder")), Path(asked.pop("code"))
