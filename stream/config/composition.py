@@ -110,16 +110,28 @@ class _Loader(ConfigLoaderImpl):
 
     _last: ClassVar[tuple[object, DictConfig] | None] = None
     """What was put together last, and from what; of this process, like Hydra's own store."""
+    _mode: ClassVar[tuple[object, Any] | None] = None
+    """What was composed last, and the mode that it says."""
 
-    def load_configuration(self, *arguments: Any, **named: Any) -> DictConfig:
-        """Compose; nothing of what is made is garbage, so that none is looked for meanwhile."""
+    def load_configuration(self, **named: Any) -> DictConfig:
+        """Compose; nothing of what is made is garbage, so that none is looked for meanwhile.
+
+        Hydra asks for the mode alone before it composes a run. What a check of the same settings
+        has just composed says it too.
+        """
+        asked = named["config_name"], tuple(named["overrides"])
+        for_mode = not named.get("validate_sweep_overrides", True)
+        if for_mode and _Loader._mode is not None and _Loader._mode[0] == asked:
+            return OmegaConf.create({"hydra": {"mode": _Loader._mode[1]}})
         collects = gc.isenabled()
         gc.disable()
         try:
-            return super().load_configuration(*arguments, **named)
+            composed = super().load_configuration(**named)
         finally:
             if collects:
                 gc.enable()
+        _Loader._mode = asked, composed.hydra.mode
+        return composed
 
     def _parse_overrides_and_create_caching_repo(
         self, config_name: str | None, overrides: list[str]
