@@ -46,7 +46,7 @@ class Adapter(Learner):
             added (``parallel``), or beside it and multiplied (``multiplicative``).
     """
 
-    lr: float = 2e-3
+    lr: float = 1e-3
     size: int = setting(64, at_least(1, WIDEST))
     init_std: float = setting(1e-2, POSITIVE)
     activation: str = setting("gelu", ACTIVATIONS)
