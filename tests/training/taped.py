@@ -59,6 +59,8 @@ class Tape(TorchDispatchMode):
             self._keep(args[key] if isinstance(key, int) and key < len(args) else kwargs.get(key))
         results = func(*args, **kwargs)
         made = _tensors(_bare(results)) if makes else []
+        if any(tensor.is_meta for tensor in made):
+            raise _refused(f"{name} without a device")
         self._own.update(map(_place, made))
         self._operations.append((func, *given, made))
         return results
