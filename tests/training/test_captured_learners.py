@@ -4,18 +4,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+import numpy as np
 import pytest
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch
+from stream.data.batches import Batch, collate
 from stream.data.task import Task
 from stream.learners import LEARNERS
 from stream.learners._shared.replaying import Replaying
+from stream.learners._shared.sparse import Sparse
 from stream.learners.base import Learner
 from stream.learners.finetune import Finetune
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
+from stream.models.losses import batch_loss
 from stream.training.engine import Captured, Eager, pick_engine
 from stream.training.loop import fit
 from tests.conftest import made_task, tiny_encoder
@@ -54,20 +57,35 @@ def tasks_for(learner: Learner) -> list[Task]:
 
 
 def small(name: str) -> Learner:
-    """A method that rehearses as many stored rows in every step: fewer than there are."""
+    """A method that rehearses as many stored rows in every step: fewer than there are.
+
+    One that chooses entries leaves some out.
+    """
     learner = made(name)
+    learner.lr = 1e-3
     if isinstance(learner, Replaying):
         learner.replayed = 6
+    if isinstance(learner, Sparse):
+        learner.fraction = 0.3
     return learner
 
 
 def losses_of(learner: Learner, engine: str) -> list[float]:
-    """Learn tasks on the CPU, as if it were a GPU; return every loss."""
+    """Learn tasks on the CPU, as if it were a GPU; return every loss, and what is left.
+
+    That is the loss of the last task's rows, and how large the tensors are that are kept.
+    """
     tasks = tasks_for(learner)
     learner.attach(TaskModel(still_encoder(), 0, dropout=0.0), tasks=tasks, seed=0, pad_id=0)
     chosen = pick_engine(engine, learner, GPU, TRAINING.batch_size, counting=False)
     assert isinstance(chosen, Captured if engine == "captured" else Eager)
-    return [*chain(*(fit(learner, task, TRAINING, engine=chosen).losses for task in tasks))]
+    losses = chain(*[fit(learner, task, TRAINING, engine=chosen).losses for task in tasks])
+    rows = np.arange(len(tasks[-1].split("train")))
+    batch = collate([(tasks[-1], tasks[-1].split("train"), rows)], 0)
+    kept = (tensor.double().norm() for tensor in learner.shared_tensors.values())
+    with torch.no_grad():
+        left = batch_loss(batch, learner.model.eval()(batch))
+    return [*losses, float(left), *map(float, kept)]
 
 
 def both_losses(make: Callable[[], Learner]) -> tuple[list[float], list[float], str]:
