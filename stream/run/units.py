@@ -36,6 +36,7 @@ class Units:
         self._engine, self._run, self._setup, self._ahead = engine, run, setup, ahead
         self._num_taken = 0
         self._lock = RLock()  # of what is handed out: a unit that ends makes room for another
+        self._of: dict[int, list[Unit]] = {}
         self._waiting: list[Unit] = []  # the next one is the last
         self._jobs: dict[Unit, Future[Result | Position]] = {}
         self._positions: dict[Unit, PackedPosition] = {}
@@ -48,8 +49,10 @@ class Units:
                 None at its start.
         """
         self._num_taken = self._run.num_done
+        # Once: what the run notes of candidates on its way makes them no less its units.
         tasks = range(self._num_taken, len(self._run.tasks))
-        units = [unit for index in tasks for unit in self.of(index)]
+        self._of = {index: self._left_of(index) for index in tasks}
+        units = [unit for index in tasks for unit in self._of[index]]
         if position is not None and units:
             self._positions[units[0]] = PackedPosition.of(position)
         for unit, found in self._ahead.read():
@@ -60,7 +63,11 @@ class Units:
         self._waiting = [unit for unit in reversed(units) if unit not in self._jobs]
 
     def of(self, index: int) -> list[Unit]:
-        """Return the units of a task; candidates that were tried by an earlier run are none."""
+        """Return the units of a task; none before `begin`, or where an earlier run learned it."""
+        return self._of.get(index, [])
+
+    def _left_of(self, index: int) -> list[Unit]:
+        """Return what is left of a task: candidates that were tried by an earlier run are not."""
         learner = self._run.learner
         if not isinstance(learner, Selecting):
             return [Unit(index)]
@@ -132,7 +139,8 @@ class Units:
     def is_learned(self, index: int) -> bool:
         """Whether all units of a task have ended, and it can be served."""
         jobs = [self._jobs.get(unit) for unit in self.of(index)]
-        if not all(job is not None and job.done() and not _failed(job) for job in jobs):
+        ended = [job is not None and job.done() and not _failed(job) for job in jobs]
+        if not ended or not all(ended):
             return False
         tried = [result.learned.tried for result in self.results(index)]
         before = self.tried_before(index)
