@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.paper.markdown import NOTE, spread, table
+from benchmarks.markdown import NOTE, spread, table
 from benchmarks.paper.multirun import Machine, Multirun, add_options, shown
 from benchmarks.paper.trials import MethodRun, append_line, read_lines
 

@@ -14,8 +14,8 @@ from statistics import mean
 from analysis.figures.write import TOGETHER
 from analysis.report.write import write_report
 from analysis.runs.collect import collect
-from benchmarks.paper import markdown
-from benchmarks.paper.markdown import spread, table
+from benchmarks import markdown
+from benchmarks.markdown import spread, table
 from benchmarks.paper.plan import SIZES, TRIED_ON_CPU, TRIED_ON_MPNET, jobs
 from benchmarks.paper.published import GLUE, GLUE_CLASSES, LARGE, PAPER
 from benchmarks.paper.records import Records, identical_of, last_row
