@@ -1,0 +1,70 @@
+"""Tables of tasks in Markdown: the score of each, which ones failed; and what was not run."""
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks.evidence.plan import METHODS, MORE_SEEDS, SEEDS, jobs
+from benchmarks.evidence.quantities import GIVEN, at_majority, mean_scores, scores
+from benchmarks.evidence.records import Records
+from benchmarks.evidence.tables import named
+from benchmarks.markdown import spread, table
+from stream.formatting import DASH, count, percent
+
+BY_TASK = (
+    *("independent", "adapter", "independent_per_task", "adapter_per_task", "frozen", "finetune"),
+)
+NOTHING_YET = "Not run yet."
+
+
+def tasks(records: Records) -> str:
+    """Return the score of every task at the end."""
+    found = {name: records.five(GIVEN, name) for name in BY_TASK}
+    some = next((runs[0] for runs in found.values() if runs), None)
+    if some is None:
+        return NOTHING_YET
+    by_name = {name: [scores(run) for run in runs] for name, runs in found.items()}
+
+    def lines() -> Iterator[Sequence[str]]:
+        for place, task in enumerate(some.order):
+            cells = [spread([row[task] for row in rows]) for rows in by_name.values()]
+            nothing = percent(some.majority[place]) if some.majority else DASH
+            yield some.titles[place], some.metric_names[place], nothing, *cells
+
+    header = ["task", "metric", "majority", *map(named, BY_TASK)]
+    return table(header, lines())
+
+
+def failures(records: Records) -> str:
+    """Return which tasks stayed at the majority answer although whole models learn them."""
+    whole = records.seeds(GIVEN, "independent")
+    learned = mean_scores(list(whole.values()))
+    if not learned:
+        return NOTHING_YET
+
+    def lines() -> Iterator[Sequence[str]]:
+        for method in ("adapter", "independent", *(m.name for m in METHODS if m.choice)):
+            runs = records.seeds(GIVEN, method)
+            failed = at_majority(runs, learned)
+            which = [f"{task} (seed {', '.join(map(str, s))})" for task, s in failed.items()]
+            number = sum(map(len, failed.values()))
+            tried = f"{count(len(runs), 'run')} x {count(len(learned), 'task')}"
+            yield named(method), tried, str(number), "; ".join(which) or "none"
+
+    return table("method,tried,at the majority answer,which", lines())
+
+
+def missing(records: Records) -> str:
+    """Return what was planned and is not there."""
+    left: dict[str, list[int]] = {}
+    for job in jobs():
+        if job.name not in records.runs:
+            left.setdefault(f"{job.group.name}/{job.method.name}", []).append(job.seed)
+    every = {"all": [*SEEDS], "6 to 10": [*MORE_SEEDS]}
+    runs = []
+    for name, seeds in left.items():
+        told = next((told for told, of in every.items() if of == seeds), None)
+        runs.append(f"`{name}` ({told or ', '.join(map(str, seeds))})")
+    return (
+        f"Planned and not there (seeds): {', '.join(runs)}."
+        if left
+        else "Every planned run is there."
+    )
