@@ -5,7 +5,7 @@ from statistics import mean, median
 
 from analysis.runs.estimate import Estimate
 from benchmarks.evidence.comparisons import COMPARISONS, Comparison, Found, compared
-from benchmarks.evidence.plan import IN_OTHER_ORDERS, METHODS, SEEDS
+from benchmarks.evidence.plan import COUNTED, IN_OTHER_ORDERS, METHODS, SEEDS
 from benchmarks.evidence.quantities import (
     GIVEN,
     IN_ORDERS,
@@ -85,10 +85,16 @@ def trained(runs: Sequence[RunRecord]) -> str:
     return f"{mean(row.trained_parameters for row in runs[0].ledger.tasks):,.0f}"
 
 
-def operations(runs: Sequence[RunRecord]) -> str:
-    """Return the floating-point operations of learning, where they were counted."""
-    found = [sum(run.flops.train) for run in runs if run.flops is not None]
-    return f"{mean(found):.1e}" if found else DASH
+def operations(records: Records, method: str, runs: Sequence[RunRecord]) -> str:
+    """Return the operations of learning: those of a short stream, task by task, by the examples."""
+    counted = records.seeds(COUNTED.name, method).get(SEEDS[0])
+    if counted is None or counted.flops is None:
+        return DASH
+    short = dict(zip(counted.order, counted.timing.by_task.train_examples, strict=True))
+    spent = dict(zip(counted.order, counted.flops.train, strict=True))
+    each = zip(runs[0].order, runs[0].timing.by_task.train_examples, strict=True)
+    total = sum(spent[task] * number / short[task] for task, number in each if short[task])
+    return f"{total:.1e}"
 
 
 Column = Callable[[Records, str, Sequence[RunRecord]], str]
@@ -101,7 +107,7 @@ COLUMNS: dict[str, Column] = {
     "stored (encoders)": lambda _, __, runs: stored(runs),
     "trained a task": lambda _, __, runs: trained(runs),
     "steps": lambda _, __, runs: steps(runs),
-    "operations": lambda _, __, runs: operations(runs),
+    "operations": operations,
     "learning (s)": lambda _, __, runs: seconds(runs),
     "seeds": lambda _, __, runs: str(len(runs)),
 }
@@ -134,9 +140,7 @@ def by_method(records: Records, methods: Sequence[str], columns: Sequence[str]) 
 
 def main(records: Records) -> str:
     """Return every method in the given order."""
-    counted = any(run.flops is not None for run in records.runs.values())
-    columns = [name for name in COLUMNS if counted or name != "operations"]
-    return by_method(records, [method.name for method in METHODS], columns)
+    return by_method(records, [method.name for method in METHODS], list(COLUMNS))
 
 
 def brief(records: Records) -> str:

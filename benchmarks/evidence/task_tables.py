@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.evidence.plan import METHODS, MORE_SEEDS, SEEDS, jobs
+from benchmarks.evidence.plan import METHODS, jobs
+from benchmarks.evidence.published import ALL
 from benchmarks.evidence.quantities import GIVEN, at_majority, mean_scores, scores
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.tables import named
@@ -12,11 +13,17 @@ from stream.formatting import DASH, count, percent
 BY_TASK = (
     *("independent", "adapter", "independent_per_task", "adapter_per_task", "frozen", "finetune"),
 )
+METRICS = {
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "matthews_correlation": "Matthews",
+    "spearman": "Spearman",
+}
 NOTHING_YET = "Not run yet."
 
 
 def tasks(records: Records) -> str:
-    """Return the score of every task at the end."""
+    """Return the score of every task at the end, beside what the paper prints."""
     found = {name: records.five(GIVEN, name) for name in BY_TASK}
     some = next((runs[0] for runs in found.values() if runs), None)
     if some is None:
@@ -27,9 +34,10 @@ def tasks(records: Records) -> str:
         for place, task in enumerate(some.order):
             cells = [spread([row[task] for row in rows]) for rows in by_name.values()]
             nothing = percent(some.majority[place]) if some.majority else DASH
-            yield some.titles[place], some.metric_names[place], nothing, *cells
+            published = map(str, ALL.get(task, (DASH, DASH)))
+            yield some.titles[place], METRICS[some.metric_names[place]], nothing, *cells, *published
 
-    header = ["task", "metric", "majority", *map(named, BY_TASK)]
+    header = ["task", "metric", "majority", *map(named, BY_TASK), "paper: full", "paper: adapters"]
     return table(header, lines())
 
 
@@ -54,17 +62,19 @@ def failures(records: Records) -> str:
 
 def missing(records: Records) -> str:
     """Return what was planned and is not there."""
-    left: dict[str, list[int]] = {}
+    seeds: dict[tuple[str, str], list[int]] = {}
     for job in jobs():
         if job.name not in records.runs:
-            left.setdefault(f"{job.group.name}/{job.method.name}", []).append(job.seed)
-    every = {"all": [*SEEDS], "6 to 10": [*MORE_SEEDS]}
-    runs = []
-    for name, seeds in left.items():
-        told = next((told for told, of in every.items() if of == seeds), None)
-        runs.append(f"`{name}` ({told or ', '.join(map(str, seeds))})")
-    return (
-        f"Planned and not there (seeds): {', '.join(runs)}."
-        if left
-        else "Every planned run is there."
-    )
+            seeds.setdefault((job.group.name, job.method.name), []).append(job.seed)
+    methods: dict[tuple[str, str], list[str]] = {}
+    for (group, method), left in seeds.items():
+        methods.setdefault((group, shortly(left)), []).append(f"`{method}`")
+    told = [f"`{of}`, seed {left}: {', '.join(names)}" for (of, left), names in methods.items()]
+    return f"Planned and not there: {'; '.join(told)}." if told else "Every planned run is there."
+
+
+def shortly(numbers: Sequence[int]) -> str:
+    """Return numbers that ascend in words: ``1 to 5`` where none between is left out."""
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks import markdown
+from benchmarks.lines import read_lines
 from benchmarks.markdown import spread, table
-from benchmarks.paper.trials import read_lines
 from benchmarks.streams import published
 from benchmarks.streams.plan import (
     ALONE,
