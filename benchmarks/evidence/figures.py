@@ -13,9 +13,12 @@ from analysis.runs.collect import RecordedRun
 from benchmarks.evidence.plan import METHODS, SEEDS
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import RUNS, Records
+from benchmarks.evidence.tables import HEADLINE
 from stream.report.canvas import save
 
-FIGURES = ("average", "forgetting_map", "forgetting", "parameters", "growth")
+FIGURES = ("average", "forgetting_map", "parameters")
+ALONG = (*HEADLINE, "frozen")
+"""The methods of the figure along the stream, where more lines would hide each other."""
 REPORT = "report.html"
 
 
@@ -47,6 +50,7 @@ def draw(records: Records, folder: Path) -> None:
     runs = drawn_runs(records)
     if not runs:
         return
+    few = [run for run in runs if run.record.learner in ALONG]
     for name in FIGURES:
-        save(TOGETHER[name](runs), folder, name, ("png",))
+        save(TOGETHER[name](few if name == "average" else runs), folder, name, ("png",))
     write_report(runs, [], folder / REPORT)
