@@ -66,7 +66,8 @@ def best_of_each(kept: KeptSearch) -> tuple[float, Counter[str]]:
     """
     found, total = Counter[str](), 0.0
     for place in range(len(kept.tasks)):
-        by_trial = {n: s[place] for n, s in kept.scores.items() if s[place] is not None}
+        scores = ((number, by_task[place]) for number, by_task in kept.scores.items())
+        by_trial = {number: score for number, score in scores if score is not None}
         best = max(by_trial, key=lambda number: (by_trial[number], -number))
         found[settings(kept.found.trials[best].settings)] += 1
         total += by_trial[best]

@@ -1,7 +1,9 @@
-"""Tables of searches: what was chosen, and what each task would have chosen."""
+"""Tables of searches: what was chosen, and what each task would have chosen; what figures show."""
 
 from pathlib import Path
 
+from analysis.runs.comparable import largest_comparable
+from benchmarks.evidence.figures import drawn_runs
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import per_task_choice, searches
 from benchmarks.evidence.searches import SEARCHES, KeptSearch
@@ -81,3 +83,14 @@ def test_what_runs_chose_for_their_tasks() -> None:
     each = row(per_task_choice(records), "`adapter`, chosen per task")
     mean = (0.6 + 25 * 0.2) / 26
     assert each[1:] == ["–", f"{100 * mean:.1f}", "lr=0.001: 50; lr=0.003: 2"]  # noqa: RUF001
+
+
+def test_seeds_of_a_figure_repeat_a_method_though_each_draws_its_own_rows() -> None:
+    records = Records(Path("none"))
+    records.runs = made("adapter", "adapter_per_task", "finetune", seeds=(1, 2, 3, 6))
+    for name, run in records.runs.items():
+        run.data.hash = name[-1] * 64
+    runs = drawn_runs(records)
+    assert [run.path.name for run in runs[:3]] == ["adapter-s1", "adapter-s2", "adapter-s3"]
+    assert len(largest_comparable(runs)[0]) == len(runs) == 6
+    assert records.runs["minilm/adapter-s2"].data.hash == "2" * 64

@@ -78,6 +78,7 @@ def test_fine_tuning_forgets_and_ends_lower() -> None:
     assert verdict((5, 4), (-4, 3)) == "agrees"
     assert verdict((5, 6), (-4, 3)) == "open"
     assert verdict((-5, 4), (-4, 3)) == "contradicted"
+    assert verdict((5, 4), (-4, 3.5)) == "agrees"  # the interval only ends within 0.8 points
     assert verdict((5, 4), (0, 0.7)) == "contradicted"  # within 0.8 points of adapters
 
 
