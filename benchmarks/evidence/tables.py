@@ -14,9 +14,9 @@ from benchmarks.evidence.quantities import (
     range_of,
 )
 from benchmarks.evidence.records import Records
-from benchmarks.evidence.verdicts import judged, p_value, shown
+from benchmarks.evidence.verdicts import judged, p_value, points, shown
 from benchmarks.markdown import spread, table
-from stream.formatting import DASH, percent, signed
+from stream.formatting import DASH, percent
 from stream.record.run_record import RunRecord
 
 HEADLINE = (
@@ -157,7 +157,7 @@ def differences(records: Records) -> str:
         if found is None:
             return *what, *[NOT_RUN] * 4
         seeds = found.effect.over_seeds
-        alone = f"[{', '.join(map(signed, seeds.interval or ()))}]"
+        alone = f"[{', '.join(map(points, seeds.interval or ()))}]"
         p = p_value(found.p).removeprefix("= ")
         return *what, shown(found.effect), alone, p, str(seeds.n)
 

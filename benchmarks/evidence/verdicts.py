@@ -23,7 +23,7 @@ from benchmarks.evidence.quantities import (
 )
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.statistics import Effect
-from stream.formatting import MINUS, count, percent, signed
+from stream.formatting import MINUS, count, percent
 
 
 class Verdict(StrEnum):
@@ -82,7 +82,17 @@ Rule = Callable[[Evidence], Iterator[Part]]
 
 def shown(effect: Effect) -> str:
     """Return a difference and its interval, in points."""
-    return f"{signed(effect.mean)} [{signed(effect.low)}, {signed(effect.high)}]"
+    return f"{points(effect.mean)} [{points(effect.low)}, {points(effect.high)}]"
+
+
+def points(fraction: float) -> str:
+    """Return a difference in points, finely enough to see on which side of a bound it lies.
+
+    >>> points(0.0041), points(-0.00001)
+    ('+0.41', '0.00')
+    """
+    text = f"{100 * fraction:+.2f}".replace("-", MINUS)
+    return text if text.strip(f"+{MINUS}0.") else "0.00"
 
 
 def either(agrees: bool, contradicted: bool) -> Verdict:  # noqa: FBT001
@@ -104,7 +114,7 @@ def perfect_memory(evidence: Evidence) -> Iterator[Part]:
     yield Part(found, either(all(perfect), not all(perfect)))
 
 
-def within(comparison: c.Comparison, points: float) -> Rule:
+def within(comparison: c.Comparison, below: float) -> Rule:
     """Return the rule of a difference that may lie so many points below 0."""
 
     def rule(evidence: Evidence) -> Iterator[Part]:
@@ -113,7 +123,7 @@ def within(comparison: c.Comparison, points: float) -> Rule:
             yield NOT_RUN
             return
         low, high = found.effect.low, found.effect.high
-        yield Part(shown(found.effect), either(low > -points / 100, high < -points / 100))
+        yield Part(shown(found.effect), either(low > -below / 100, high < -below / 100))
 
     return rule
 

@@ -187,8 +187,8 @@ def differences_row(place: Place, row: list[str]) -> list[tuple[str, list[float]
     d = crossed(place, quantity, [method_of(cell) for cell in row[1:3] if cell != "nothing"])
     mean, half = spread([*d.mean(0) / 100])
     return [
-        (row[3], interval(d)[0], 0.051),
-        (row[4], [mean - half, mean + half], 0.051),
+        (row[3], interval(d)[0], 0.0051),
+        (row[4], [mean - half, mean + half], 0.0051),
         (row[6], [d.shape[1]], 0),
     ]
 
@@ -270,7 +270,7 @@ def test_claims_have_the_numbers_of_their_differences(place: Place) -> None:
             assert claim[2] == "**open**"
             continue
         mean, low, high = interval(crossed(place, last, names))[0]
-        assert numbers(claim[1]) == pytest.approx([mean, low, high], abs=0.051)
+        assert numbers(claim[1]) == pytest.approx([mean, low, high], abs=0.0051)
         verdict = "agrees" if low > -points else "contradicted" if high < -points else "open"
         assert claim[2] == f"**{verdict}**"
     verdicts = [row[2].strip("*") for row in rows.values()]
