@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from benchmarks.evidence.quantities import differences, forgotten, scores
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.statistics import Effect, holm
+from stream.formatting import MINUS
 
 SIGNIFICANT = 0.05
 QUANTITIES = {"score at the end": scores, "forgetting": forgotten}
@@ -90,3 +91,23 @@ def compared(records: Records) -> dict[Comparison, Found]:
         for (comparison, effect), p in zip(effects.items(), corrected, strict=True)
         if effect is not None
     }
+
+
+def shown(effect: Effect) -> str:
+    """Return a difference and its interval, in points."""
+    return f"{points(effect.mean)} [{points(effect.low)}, {points(effect.high)}]"
+
+
+def points(fraction: float) -> str:
+    """Return a difference in points, finely enough to see on which side of a bound it lies.
+
+    >>> points(0.0041), points(-0.00001)
+    ('+0.41', '0.00')
+    """
+    text = f"{100 * fraction:+.2f}".replace("-", MINUS)
+    return text if text.strip(f"+{MINUS}0.") else "0.00"
+
+
+def p_value(p: float) -> str:
+    """Return a p value as it is printed."""
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"

@@ -4,7 +4,15 @@ from collections.abc import Callable, Sequence
 from statistics import mean, median
 
 from analysis.runs.estimate import Estimate
-from benchmarks.evidence.comparisons import COMPARISONS, Comparison, Found, compared
+from benchmarks.evidence.comparisons import (
+    COMPARISONS,
+    Comparison,
+    Found,
+    compared,
+    p_value,
+    points,
+    shown,
+)
 from benchmarks.evidence.plan import COUNTED, IN_OTHER_ORDERS, METHODS, SEEDS
 from benchmarks.evidence.quantities import (
     GIVEN,
@@ -14,7 +22,7 @@ from benchmarks.evidence.quantities import (
     range_of,
 )
 from benchmarks.evidence.records import Records
-from benchmarks.evidence.verdicts import judged, p_value, points, shown
+from benchmarks.evidence.verdicts import judged
 from benchmarks.markdown import spread, table
 from stream.formatting import DASH, percent
 from stream.record.run_record import RunRecord

@@ -10,6 +10,7 @@ from enum import StrEnum
 from statistics import mean
 
 from benchmarks.evidence import comparisons as c
+from benchmarks.evidence.comparisons import p_value, shown
 from benchmarks.evidence.plan import IN_OTHER_ORDERS, MORE_SEEDS, SEEDS
 from benchmarks.evidence.quantities import (
     GIVEN,
@@ -22,7 +23,6 @@ from benchmarks.evidence.quantities import (
     range_of,
 )
 from benchmarks.evidence.records import Records
-from benchmarks.evidence.statistics import Effect
 from stream.formatting import MINUS, count, percent
 
 
@@ -78,21 +78,6 @@ class Evidence:
 
 NOT_RUN = Part("not run", Verdict.OPEN)
 Rule = Callable[[Evidence], Iterator[Part]]
-
-
-def shown(effect: Effect) -> str:
-    """Return a difference and its interval, in points."""
-    return f"{points(effect.mean)} [{points(effect.low)}, {points(effect.high)}]"
-
-
-def points(fraction: float) -> str:
-    """Return a difference in points, finely enough to see on which side of a bound it lies.
-
-    >>> points(0.0041), points(-0.00001)
-    ('+0.41', '0.00')
-    """
-    text = f"{100 * fraction:+.2f}".replace("-", MINUS)
-    return text if text.strip(f"+{MINUS}0.") else "0.00"
 
 
 def either(agrees: bool, contradicted: bool) -> Verdict:  # noqa: FBT001
@@ -182,11 +167,6 @@ def directed(wanted: dict[c.Comparison, int]) -> Rule:
             yield Part(told, verdict)
 
     return rule
-
-
-def p_value(p: float) -> str:
-    """Return a p value as it is printed."""
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
 def order_matters(evidence: Evidence) -> Iterator[Part]:
