@@ -13,7 +13,6 @@ import argparse
 import gc
 import math
 from collections.abc import Sequence
-from itertools import product
 
 import numpy as np
 import torch
@@ -63,7 +62,6 @@ def rate(
     device: torch.device,
     *,
     tiny: bool,
-    buckets: bool = True,
     batch: int = BATCH,
 ) -> tuple[float, float]:
     """Learn the task; return steps a second behind the first ones, and the last loss.
@@ -73,7 +71,6 @@ def rate(
         world: the ranks that learn.
         device: where this one does.
         tiny: take the small encoder.
-        buckets: send gradients while the backward pass goes on, not all at its end.
         batch: rows of a batch; the first steps are measured, as many as whole batches give.
     """
     backbone = BackboneConfig("large", "random", shape=dict(MADE[tiny]))
@@ -82,7 +79,7 @@ def rate(
     task, learner = made_task(16 if tiny else TOKENS), Finetune()
     learner.attach(model, tasks=[task], seed=0, pad_id=0)
     if not world.alone:
-        model.gradients = SharedGradients(world.size, None if buckets else 0)
+        model.gradients = SharedGradients(world.size)
     each = rows_each(batch, world.size)
     chosen = pick_engine(engine, learner, device, each, counting=False)
     clock = Clock(device, STEPS)
@@ -97,12 +94,12 @@ def rate(
 
 def reduce_s(device: torch.device, numbers: int, dtype: torch.dtype) -> float:
     """Return the seconds that averaging so many numbers over ranks takes, the median of ten."""
-    sharing, times = SharedGradients(World.now().size, 0), []
+    sharing, times = SharedGradients(World.now().size), []
     gradient = torch.nn.Parameter(torch.zeros(numbers, dtype=dtype, device=device))
     gradient.grad = torch.zeros_like(gradient)
     for _ in range(12):
         begun = now(device)
-        sharing.finish([], [gradient])
+        sharing.finish([gradient])
         times.append(now(device) - begun)
     return sorted(times[2:])[5]
 
@@ -155,14 +152,13 @@ def together(
         device: where this one learns.
         tiny: take the small encoder.
     """
-    for engine, buckets in product(engines, (False, True)):
-        found, loss = rate(engine, world, device, tiny=tiny, buckets=buckets)
+    for engine in engines:
+        found, loss = rate(engine, world, device, tiny=tiny)
         if world.is_first:
-            sent = "in buckets" if buckets else "at the end"
             before, expected = alone[engine]
             best = max(speed for speed, _ in alone.values())
             print(
-                f"{world.size} ranks, {engine}, gradients {sent}: {found:.2f} steps/s, "
+                f"{world.size} ranks, {engine}: {found:.2f} steps/s, "
                 f"{found / before:.2f} x one rank, {found / best:.2f} x its faster engine; last "
                 f"losses {expected:.4f} and {loss:.4f}",
                 flush=True,

@@ -18,46 +18,14 @@ import torch
 
 from stream.config.run import CheckpointConfig
 from stream.record.derived import Derivation
-from stream.record.ledger import LedgerRecord
 from stream.record.matrix import Cell
-from stream.record.parts import DataRecord, MemoryRecord, TimingRecord
-from stream.record.run_record import CORE_METRICS, RunRecord
+from stream.record.parts import MemoryRecord
+from stream.record.run_record import RunRecord
 from stream.run.checkpoint_manager import CheckpointManager
+from tests.record.made_record import EXAMPLES, made_record
 
-EXAMPLES, STEPS, WIDTH = 32, 8, 16
+STEPS, WIDTH = 8, 16
 NEAR = 25  # rows on either side of those that are told
-
-
-def made_record(num_tasks: int) -> RunRecord:
-    """Return the record of a run that has learned nothing."""
-    names = [f"made_{number:05}" for number in range(num_tasks)]
-    return RunRecord(
-        learner="adapter",
-        stream="made",
-        backbone="tiny",
-        source="generated",
-        order=names,
-        titles=names,
-        metric_names=["accuracy"] * num_tasks,
-        labels={name: ["no", "yes"] for name in names},
-        seed=0,
-        split="test",
-        device="cpu",
-        matrix=[[None] * num_tasks for _ in names],
-        cells=[[None] * num_tasks for _ in names],
-        metrics=dict.fromkeys(CORE_METRICS),
-        memory=MemoryRecord(promised=True),
-        ledger=LedgerRecord(base_parameters=1000, encoder_layer_parameters=500),
-        timing=TimingRecord(),
-        losses={},
-        probe=None,
-        flops=None,
-        fingerprints={},
-        data=DataRecord(source="generated", hash="", rows={n: {"test": EXAMPLES} for n in names}),
-        versions={},
-        config={"task": {name: {"title": name, "labels": ["no", "yes"]} for name in names}},
-        train_bytes=1000,
-    )
 
 
 def learn(record: RunRecord, index: int, draws: np.random.Generator) -> None:
@@ -68,7 +36,7 @@ def learn(record: RunRecord, index: int, draws: np.random.Generator) -> None:
         assert above is not None
         record.cells[index][on] = above.reused()
     score, digest = float(draws.random()), draws.bytes(32).hex()
-    record.cells[index][index] = Cell(score, digest, "measured", 0.01, correct="8PDw8A==")
+    record.cells[index][index] = Cell(score, digest, "measured", 0.01, correct="8PDw")
     record.ledger.add(name, 100, (1000 + 100 * index, 4000 + 400 * index), (0, 0))
     record.timing.learned(0.5, 64, STEPS)
     record.timing.evaluated(0.01, EXAMPLES * (index + 1))
@@ -95,7 +63,8 @@ def written_bytes() -> int:
 
 def measured(num_tasks: int, folder: Path) -> tuple[RunRecord, list[tuple[float, ...]]]:
     """Fill and commit every row; return the record, and milliseconds of each row's parts."""
-    record, learner, draws = made_record(num_tasks), made_learner(), np.random.default_rng(0)
+    record = made_record(num_tasks, memory=MemoryRecord(promised=True))
+    learner, draws = made_learner(), np.random.default_rng(0)
     manager, derivation = CheckpointManager(folder, CheckpointConfig()), Derivation()
     manager.begin()
     record.write(folder)

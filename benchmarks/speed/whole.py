@@ -38,8 +38,8 @@ SETTINGS = {
 PHASES = {  # what a person would call it: the functions whose time it is, where they are looked up
     "checking the command line": "stream.cli.run:check_command_line",
     "composing again (Hydra)": "hydra._internal.hydra:Hydra.compose_config",
-    "importing torch": "stream.cli.run:_import_session",
-    "importing transformers": "stream.run.setup:check_backbone",
+    "importing torch": "stream.cli.run:import_together",
+    "importing transformers": "stream.run.setup:import_together",
     "tokenizer": "stream.run.setup:TextEncoder",
     "reading and encoding": "stream.run.setup:build_tasks",
     "loading the encoder": "stream.run.setup:load_encoder",

@@ -3,19 +3,17 @@
 Run: python -m benchmarks.stress.kill --kills 200 --learners all --seed 0. For each learner, small
 runs get a random signal (SIGKILL, or one of those that ask to save and stop) at random calls of the
 functions in `MOMENTS` or at random times, and are resumed. Each must end with the unbroken run's
-results.json (times aside), weights and files; that run has an interpreter of its own, so that
+results.json (times aside), weights and files; that run is made in another interpreter, so that
 nothing rests on the order of a set (not with ``--forked``, which saves its imports). Exit code 1
 otherwise. Several processes can share the work, each with a ``--part`` of the learners.
 """
 
 import argparse
-import importlib
 import json
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,8 +25,9 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import ROOT
-from benchmarks.warm import forked, run_stream  # which sets the number of threads first
+from benchmarks.stress.moments import MOMENTS, count_calls, die_at
+from benchmarks.stress.other_interpreter import OtherInterpreter
+from benchmarks.warm import forked, run_stream, warm_up  # which sets the number of threads first
 from stream.cli.boundary import SIGNALLED
 from stream.learners import LEARNERS
 from stream.record.run_record import RunRecord
@@ -45,20 +44,6 @@ CASES = {
 }
 CASES["inferred"] = ("learner=finetune", "scenario=inferred", *STEPS)
 CASES["joint_prefix"] = ("learner=joint", "learner.prefix=true", *STEPS)
-# What a run calls at its stages; it dies at the start of one of these calls.
-MOMENTS = {
-    "start": "stream.run.setup:load_encoder",
-    "restore": "stream.run.checkpoint_manager:CheckpointManager.load_tasks",
-    "step": "stream.training.fit_state:FitState.note",
-    "evaluation": "stream.run.bench:evaluate",
-    "routing": "stream.evaluation.routed:evaluated",
-    "write": "stream.run.checkpoint:write_atomic",  # dies with half of it in the temporary file
-    "append": "stream.atomic_io:LineLog.append",  # dies with half a line at the file's end
-    "flush": "os:fsync",
-    "rename": "pathlib:Path.replace",
-    "clean": "pathlib:Path.unlink",
-    "figures": "stream.run.runner:write_figures",
-}
 TIMER = "any time"
 SIGNALS = {s.name: s for s in (signal.SIGKILL, signal.SIGTERM, *WARNINGS)}
 # A run that saved ends with 128 and the number; one that had not begun dies of the signal.
@@ -82,65 +67,6 @@ class Outcome:
     resumed: int = 0
     runs: int = 0
     problems: list[str] = field(default_factory=list)
-
-
-def hooked(path: str, act: Callable[..., None]) -> None:
-    """Call ``act`` with the arguments of every call of ``module:name``, before the call."""
-    module, _, names = path.partition(":")
-    owner: Any = importlib.import_module(module)
-    *parents, last = names.split(".")
-    for name in parents:
-        owner = getattr(owner, name)
-    original = getattr(owner, last)
-
-    def call(*arguments: Any, **named: Any) -> Any:
-        act(*arguments)
-        return original(*arguments, **named)
-
-    setattr(owner, last, call)
-
-
-def die_at(stage: str, number: int, signum: int) -> None:
-    """Make this process send itself a signal at the ``number``-th call of a stage."""
-    left = number
-
-    def act(*arguments: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            if signum == signal.SIGKILL:
-                leave_half(stage, arguments)
-            os.kill(os.getpid(), signum)
-
-    hooked(MOMENTS[stage], act)
-
-
-def leave_half(stage: str, arguments: Sequence[Any]) -> None:
-    """Leave half of what a call would write, where a killed process might leave it."""
-    if stage == "write":
-        path, data = arguments[0], b"".join(arguments[1:])
-        path.with_name(f".{path.name}.tmp").write_bytes(data[: len(data) // 2])
-    elif stage == "append":
-        log, data = arguments[0], b"\n".join(arguments[1])
-        with log.path.open("ab") as file:
-            file.write(data[: len(data) // 2])
-
-
-def count_calls(into: Path) -> None:
-    """Make this process write how often it made each call, whenever the number changes."""
-    counts: Counter[str] = Counter()
-
-    def noting(stage: str) -> Callable[..., None]:
-        def act(*arguments: Any) -> None:
-            del arguments
-            counts[stage] += 1
-            with into.open("w", encoding="utf-8") as file:
-                json.dump(counts, file)
-
-        return act
-
-    for stage, path in MOMENTS.items():
-        hooked(path, noting(stage))
 
 
 def ended(child: int, seconds: float | None = None, signum: int = signal.SIGKILL) -> int:
@@ -198,11 +124,10 @@ class Killing:
         name: str,
         chosen: random.Random,
         signals: Sequence[int],
-        *,
-        is_forked: bool = False,
+        other: OtherInterpreter | None,
     ):
         self._signals = signals
-        self._is_forked = is_forked
+        self._other = other
         self._root = root
         self._log = root / "attempts.log"
         self._settings = (*SMALL, *CASES[name])
@@ -211,28 +136,18 @@ class Killing:
         self.outcome = Outcome()
 
     def prepare(self) -> None:
-        """Make the unbroken run, and count the calls of another one."""
-        if self._is_forked:
-            self._ended(self._root / "whole", lambda: None, None)
-        else:
-            self._in_an_interpreter(self._root / "whole")
-        counts = self._root / "counts.json"
+        """Make the unbroken run, and count its calls."""
+        counts, whole = self._root / "counts.json", self._root / "whole"
         started = time.monotonic()
-        self._ended(self._root / "counted", lambda: count_calls(counts), None)
+        if self._other is None:
+            code = self._ended(whole, lambda: count_calls(counts), None)
+        else:
+            settings = (*self._settings, f"hydra.run.dir={whole}")
+            code = self._other.counted(settings, self._root, self._log, counts)
+        if code != 0:
+            raise RuntimeError(f"the unbroken run: exit code {code}, see {self._log}")
         self._seconds = time.monotonic() - started
         self._calls = {"restore": 1, **json.loads(counts.read_text())}
-
-    def _in_an_interpreter(self, folder: Path) -> None:
-        """Make a run in a process that is no copy of this one."""
-        program = [sys.executable, str(ROOT / "run_stream.py"), *self._settings]
-        with self._log.open("w") as log:
-            subprocess.run(
-                [*program, f"hydra.run.dir={folder}"],
-                check=True,
-                cwd=self._root,
-                stdout=log,
-                stderr=log,
-            )
 
     def _ended(
         self,
@@ -332,10 +247,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = names[part - 1 :: parts]
     print(f"{'learner':<14}{'kills':>6}{'runs':>6}{'resumed':>9}{'anew':>6}")
     failed = False
+    warm_up()
+    other = None if given.forked else OtherInterpreter()
     for name in names:
         root = Path(tempfile.mkdtemp(prefix=f"kill-{name}-"))
         chosen = random.Random(f"{given.seed} {name}")
-        killing = Killing(root, name, chosen, signals, is_forked=given.forked)
+        killing = Killing(root, name, chosen, signals, other)
         outcome = killing.until(given.kills)
         print(line(name, outcome), flush=True)
         if outcome.problems:

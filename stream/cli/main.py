@@ -13,6 +13,7 @@ from stream.cli.boundary import error_boundary
 from stream.cli.leaving import leave_after
 from stream.cli.terminal import outlive_readers
 from stream.errors import UserError, choose
+from stream.run.preloaded import begin_early
 from stream.version import installed_version
 
 PROG = "task-stream"
@@ -60,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     outlive_readers()
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["run"]:
+        begin_early(given[1:])
     with error_boundary() as status:
         if given[:1] in (["-sc"], ["--shell-completion"]):  # a shell asks what fits
             import_module("stream.cli.completion").answer(given)

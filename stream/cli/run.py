@@ -46,7 +46,7 @@ from stream.formatting import count, data_label, from_here
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
-from stream.run.preloaded import begin_importing
+from stream.run.preloaded import begin_importing, import_together
 from stream.run.settings import register_groups
 from stream.run_folder import FILE_NAME
 
@@ -107,7 +107,7 @@ def _started(line: CommandLine) -> int:
     how_on = partial(_how_a_sweep_goes_on, line)
     completes = completing(line.asks_what_fits)
     with completes, error_boundary(how_on) as status, of_plugins(line):
-        _run_all()
+        _run_all(one_run=not line.multirun)
         status.code = EXIT_FAILED if SweepReport.failed else 0
     return status.code
 
@@ -131,8 +131,11 @@ def of_plugins(line: CommandLine) -> Iterator[None]:
         raise UserError(f"{told}: {type(error).__name__}: {one_line(error)}") from error
 
 
-def _run_all() -> None:
+def _run_all(*, one_run: bool) -> None:
     """Have Hydra run everything.
+
+    Args:
+        one_run: whether that is one run.
 
     Raises:
         UserError: what Hydra cannot do.
@@ -140,7 +143,7 @@ def _run_all() -> None:
         ChildProcessError: a process of a sweep was killed.
     """
     with stop_requests(StopAll) as stop:
-        with of_workers(stop.check), complaints(), hydra_composes_alike():
+        with of_workers(stop.check), complaints(), hydra_composes_alike(one_run=one_run):
             job()
         stop.check()
 
@@ -229,6 +232,7 @@ def _run(
     begin_importing(config.workers)
     with Status(console, config.display, "" if alone else folder.name) as status:
         status.stage("loading torch")
+        import_together(["stream.run.session"], for_good=True)
         from stream.run.session import run_in
     return run_in(
         folder,

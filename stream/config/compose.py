@@ -27,7 +27,8 @@ def register(groups: Mapping[str, Mapping[str, type]]) -> None:
     that is in the store stays there: to put all in again takes a third of the time of composing.
     """
     store = ConfigStore.instance()
-    store.store(name="run_schema", node=RunConfig)
+    if "run_schema.yaml" not in store.repo:
+        store.store(name="run_schema", node=RunConfig)
     for group, members in groups.items():
         stored = store.repo.get(group, {})
         for name, schema in members.items():

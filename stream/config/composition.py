@@ -22,6 +22,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
@@ -103,22 +104,34 @@ def _objects_from_it() -> Iterator[None]:
 class _Loader(ConfigLoaderImpl):
     """Hydra's loader, which also holds the files of tasks to their form.
 
-    A run is composed several times, to check it and by Hydra, which composes twice. What the same
-    files give is put together once; that takes most of the time where there are many tasks.
+    A run is composed twice, to check it and by Hydra, and a sweep more often. What the same files
+    give is put together once; that takes most of the time where there are many tasks.
     """
 
     _last: ClassVar[tuple[object, DictConfig] | None] = None
     """What was put together last, and from what; of this process, like Hydra's own store."""
+    _mode: ClassVar[tuple[object, Any] | None] = None
+    """What was composed last, and the mode that it says."""
 
     def load_configuration(self, *arguments: Any, **named: Any) -> DictConfig:
-        """Compose; nothing of what is made is garbage, so that none is looked for meanwhile."""
+        """Compose; nothing of what is made is garbage, so that none is looked for meanwhile.
+
+        Hydra asks for the mode alone before it composes a run. What a check of the same settings
+        has just composed says it too.
+        """
+        asked = *arguments, named.get("config_name"), tuple(named.get("overrides", ()))
+        for_mode = not named.get("validate_sweep_overrides", True)
+        if for_mode and _Loader._mode is not None and _Loader._mode[0] == asked:
+            return OmegaConf.create({"hydra": {"mode": _Loader._mode[1]}})
         collects = gc.isenabled()
         gc.disable()
         try:
-            return super().load_configuration(*arguments, **named)
+            composed = super().load_configuration(*arguments, **named)
         finally:
             if collects:
                 gc.enable()
+        _Loader._mode = asked, composed.hydra.mode
+        return composed
 
     def _parse_overrides_and_create_caching_repo(
         self, config_name: str | None, overrides: list[str]
@@ -181,14 +194,21 @@ def _basis(defaults: list[ResultDefault], repo: Any) -> object:
 
 
 @contextmanager
-def hydra_composes_alike() -> Iterator[None]:
-    """Have what Hydra starts inside the block compose as `Composition` does."""
+def hydra_composes_alike(*, one_run: bool = False) -> Iterator[None]:
+    """Have what Hydra starts inside the block compose as `Composition` does.
+
+    Args:
+        one_run: one run is known to be asked for; else Hydra composes to find that out.
+    """
     used: Any = internal
-    before, used.ConfigLoaderImpl = used.ConfigLoaderImpl, _Loader
+    before, finds = used.ConfigLoaderImpl, Hydra.get_mode
+    used.ConfigLoaderImpl = _Loader
+    if one_run:
+        Hydra.get_mode = lambda self, config_name, overrides: RunMode.RUN
     try:
         yield
     finally:
-        used.ConfigLoaderImpl = before
+        used.ConfigLoaderImpl, Hydra.get_mode = before, finds
 
 
 @contextmanager

@@ -6,6 +6,11 @@ and its head; the rest of the encoder is frozen. Deviations: the head reads the 
 paper says (its released code reads the frozen pooler: ``backbone.pooling=pooler``); AdamW corrects
 its bias, the released optimizer does not.
 
+What a learning rate may be falls with ``size`` and the encoder's width, since every weight moves by
+about the rate in a step. Too high a one can end a task in a collapse: the adapters add the same
+vector to all tokens, so that all texts become equal, and no gradient comes back. The default suits
+size 64 and width 384 in a few hundred steps; ``select`` lets each task choose (the paper's way).
+
 The options are the variants of section 3.6, which the paper found no better. Batch norm is not
 among them: its running means are no parameters, so no task would own them, and padded positions
 would enter them.
@@ -41,7 +46,7 @@ class Adapter(Learner):
             added (``parallel``), or beside it and multiplied (``multiplicative``).
     """
 
-    lr: float = 2e-3
+    lr: float = 1e-3
     size: int = setting(64, at_least(1, WIDEST))
     init_std: float = setting(1e-2, POSITIVE)
     activation: str = setting("gelu", ACTIVATIONS)

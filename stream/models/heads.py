@@ -10,6 +10,7 @@ B examples, L tokens, D width, K outputs of a task's head.
 import copy
 from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import contextmanager
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -381,7 +382,7 @@ class TaskModel(nn.Module):
         """Average gradients over ranks, after a backward pass through an encoder."""
         shared = self.gradients
         if shared is not None and shared.active and torch.is_grad_enabled():
-            shared.finish(computes.parameters(), self.parameters())
+            shared.finish(chain(computes.parameters(), self.parameters()))
 
 
 def occurring(labels: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:

@@ -36,6 +36,7 @@ from stream.run.worker import (
     Setup,
     Unit,
     draw,
+    get_ready_to_draw,
     how,
     learn,
     measure,
@@ -54,7 +55,15 @@ Learns = Callable[[Run, int, FitSnapshot | None, Display, StopRequest], None]
 class Coordinator:
     """What hands out the work of one run, and takes what comes of it in order."""
 
-    def __init__(self, engine: Engine, run: Run, folder: Path, display: Display, stop: StopRequest):
+    def __init__(
+        self,
+        engine: Engine,
+        run: Run,
+        folder: Path,
+        display: Display,
+        stop: StopRequest,
+        drawers: Engine | None = None,
+    ):
         """Give the workers what they need; nothing is learned yet.
 
         Args:
@@ -63,6 +72,7 @@ class Coordinator:
             folder: its folder.
             display: what a person sees.
             stop: looked at while something is waited for.
+            drawers: other processes, which draw figures; None has the workers draw them.
 
         Raises:
             UserError: a learner whose tasks share something.
@@ -74,6 +84,7 @@ class Coordinator:
             f"modules; {learner.name} does not",
         )
         self._engine, self._run, self._display, self._stop = engine, run, display, stop
+        self._drawers = drawers
         self._places = {task.name: index for index, task in enumerate(run.tasks)}
         self._ahead = Ahead(folder, enabled=config.checkpoint.enabled)
         self._setup = engine.share(_setup(run))
@@ -123,6 +134,9 @@ class Coordinator:
             elif unit in units:
                 self._learning[unit] = _done(found)
         self._waiting = [unit for unit in reversed(units) if unit not in self._learning]
+        if self._drawers is not None:
+            for number in range(self._drawers.slots):
+                self._drawers.submit(f"preparing drawer {number + 1}", get_ready_to_draw)
         return self.learn
 
     def _units_of(self, index: int) -> list[Unit]:
@@ -195,13 +209,14 @@ class Coordinator:
         return self._result(cells)[place]
 
     def draw(self, record: RunRecord) -> list[Files]:
-        """Return the figures of the run, each drawn by a worker.
+        """Return the figures of the run, each drawn by another process.
 
         Raises:
             Interrupted: the run was asked to stop; its rows are saved.
         """
-        shared = self._engine.share(record)
-        jobs = [self._engine.submit(f"drawing {name}", draw, shared, name) for name in NAMES]
+        engine = self._drawers or self._engine
+        shared = engine.share(record)
+        jobs = [engine.submit(f"drawing {name}", draw, shared, name) for name in NAMES]
         return [self._result(job) for job in jobs]
 
     def _forget(self, index: int) -> None:

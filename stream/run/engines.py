@@ -6,12 +6,15 @@ from stream.config.run import RunConfig
 from stream.config.workers import WorkersConfig
 from stream.errors import require
 from stream.formatting import count
-from stream.run.preloaded import PRELOADED
+from stream.run.preloaded import LIBRARIES, PRELOADED
 from stream.run.setup import Place, device_called, pick_precision
 from stream.run.worker import device_of
 from stream.workers.engine import Engine
 from stream.workers.processes import Place as Slot
 from stream.workers.processes import Processes
+
+DRAWERS = 2
+"""How many processes draw: one figure takes as long as all others."""
 
 
 def engine_of(config: RunConfig) -> Engine | None:
@@ -39,7 +42,7 @@ def engine_for(settings: WorkersConfig, device_name: str) -> Engine:
             "GPU of each worker; use device=cuda",
         )
         on_gpus = device_name != "cpu"
-        return ray_engine(settings, on_gpus=on_gpus, threads=threads, preload=PRELOADED)
+        return ray_engine(settings, on_gpus=on_gpus, threads=threads, preload=LIBRARIES)
     device = device_called(device_name)
     if device.type == "cpu":
         return Processes([Slot(threads)] * settings.count, PRELOADED)
@@ -53,6 +56,14 @@ def engine_for(settings: WorkersConfig, device_name: str) -> Engine:
     )
     slots = [Slot(threads, gpus[number // per_gpu]) for number in range(settings.count)]
     return Processes(slots, PRELOADED)
+
+
+def drawers_beside(engine: Engine) -> Engine | None:
+    """Return the processes that draw figures beside the workers of an engine.
+
+    They have imported matplotlib when the last row is there. None where the workers draw.
+    """
+    return Processes([Slot()] * DRAWERS, PRELOADED) if isinstance(engine, Processes) else None
 
 
 def threads_of(settings: WorkersConfig) -> int:

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from stream.config.run import RunConfig
 from stream.distributed.world import World
@@ -17,7 +18,7 @@ from stream.run.accounting import ServedFingerprints, account
 from stream.run.ahead import Ahead
 from stream.run.choosing import choose
 from stream.run.coordinator import Coordinator, Learns
-from stream.run.engines import engine_of, place_with
+from stream.run.engines import drawers_beside, engine_of, place_with
 from stream.run.interrupt import StopRequest, stop_requests
 from stream.run.learning import learn, learn_routes
 from stream.run.ranks import check_same, stop_together
@@ -56,14 +57,14 @@ def run_stream(
         TrainingDivergedError: a loss that is not finite; the rows so far are in results.json.
         Interrupted: a signal asked to stop; what was done is saved.
     """
-    with stop_requests() as stop, _rows_summed_up(folder), _hired(config, display) as engine:
+    with stop_requests() as stop, _rows_summed_up(folder), _hired(config, display) as hired:
         stop.saved = resume
         stop_together(stop)
         started = time.perf_counter()
-        run = build_run(config, folder, display.preparing, place=place_with(config, engine))
+        run = build_run(config, folder, display.preparing, place=place_with(config, hired.engine))
         check_same(run)
         run.record.overrides = None if overrides is None else list(overrides)
-        workers = None if engine is None else Coordinator(engine, run, folder, display, stop)
+        workers = hired.coordinator(run, folder, display, stop)
         how = (workers or run).how()
         position = _go_on(run, folder, display, stop) if resume else _begin(run)
         run.record.timing.prepare_s += time.perf_counter() - started
@@ -107,12 +108,35 @@ def _rows_summed_up(folder: Path) -> Iterator[None]:
         raise
 
 
-def _hired(config: RunConfig, display: Display) -> AbstractContextManager[Engine | None]:
-    """Return the workers of a run; None without."""
+class _Hired(NamedTuple):
+    """The processes of a run besides this one; None where there are none.
+
+    Attributes:
+        engine: the workers, which learn and measure.
+        drawers: what draws figures; None where the workers do.
+    """
+
+    engine: Engine | None = None
+    drawers: Engine | None = None
+
+    def coordinator(
+        self, run: Run, folder: Path, display: Display, stop: StopRequest
+    ) -> Coordinator | None:
+        """Return what hands out the work of a run; None without workers."""
+        if self.engine is None:
+            return None
+        return Coordinator(self.engine, run, folder, display, stop, self.drawers)
+
+
+@contextmanager
+def _hired(config: RunConfig, display: Display) -> Iterator[_Hired]:
+    """Have the workers of a run inside the block, if it has any."""
     if config.workers.used:
         display.stage(f"starting {config.workers.count} workers ({config.workers.engine})")
     engine = engine_of(config)
-    return nullcontext() if engine is None else engine
+    drawers = None if engine is None else drawers_beside(engine)
+    with engine or nullcontext(), drawers or nullcontext():
+        yield _Hired(engine, drawers)
 
 
 def _make_row(run: Run, index: int, tracker: Tracker, display: Display) -> None:

@@ -1,8 +1,10 @@
 """A run from outside: its folder, and the display and the tracker that are open while it lasts."""
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
 from rich.console import Console
 
 from stream.config.run import RunConfig
@@ -42,12 +44,25 @@ def run_in(  # noqa: PLR0913 - a run, where it is seen, and what began it
     if not resume:
         refuse_used_folder(folder)
     config = with_learner(config)
-    with (
-        folder_errors(folder, RUN),
-        Display(console, folder, label, config.display, is_job=is_job) as display,
-        config.tracking as tracker,
-    ):
-        record = run_stream(
-            config, folder, tracker=tracker, display=display, resume=resume, overrides=overrides
-        )
+    try:
+        with (
+            folder_errors(folder, RUN),
+            Display(console, folder, label, config.display, is_job=is_job) as display,
+            config.tracking as tracker,
+        ):
+            record = run_stream(
+                config, folder, tracker=tracker, display=display, resume=resume, overrides=overrides
+            )
+    finally:
+        give_gpu_memory_back()
     return record.metrics["average_score"]
+
+
+def give_gpu_memory_back() -> None:
+    """Give back what a run took of a GPU: this process may run more, and others share the GPU.
+
+    Models and graphs that refer to each other are in memory until they are collected.
+    """
+    if torch.cuda.is_initialized():
+        gc.collect()
+        torch.cuda.empty_cache()

@@ -27,6 +27,7 @@ from stream.routing import ROUTERS
 from stream.routing.features import PretrainedFeatures
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.new_record import data_record, new_record
+from stream.run.preloaded import ENCODERS, import_together
 from stream.run.run import Run
 from stream.run.selecting import Selecting
 from stream.run_folder import CACHE, folder_errors
@@ -79,6 +80,7 @@ def build_run(
     """
     here = place_of(config) if place is None else None
     backbone = read_backbone(config)
+    import_together(ENCODERS)  # workers start meanwhile
     check_backbone(backbone)
     for spec in config.task.values():
         check_metrics(spec)

@@ -7,6 +7,7 @@ can reach another one, and each is in memory once.
 
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import msgspec
@@ -261,6 +262,12 @@ def _measured(bench: Bench, served: Served) -> Cell:
         return bench.measure_here(task, split)
     finally:
         learner.forget(task)
+
+
+def get_ready_to_draw(worker: Worker) -> None:
+    """Import what draws."""
+    del worker
+    import_module("stream.report.plots")
 
 
 def draw(worker: Worker, record: Shared, name: str) -> Files:

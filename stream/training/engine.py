@@ -10,7 +10,7 @@ pointer changes.
 import logging
 from collections.abc import Callable
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -37,6 +37,8 @@ Shape = tuple[Any, ...]
 
 class Eager:
     """The reference: kernel after kernel."""
+
+    refused: ClassVar[str] = ""
 
     def __init__(self, why: str = ""):
         self._why = why
@@ -84,6 +86,11 @@ class Captured:
     def __str__(self) -> str:
         return "captured (one CUDA graph per shape of the batch)"
 
+    @property
+    def refused(self) -> str:
+        """Why steps are executed eagerly from some step on; empty while they are captured."""
+        return self._refused
+
     def begin(self, learner: Learner, task: Task, weight_decay: float) -> torch.optim.AdamW:
         """Return an optimizer whose tensors are those of earlier tasks, as good as new."""
         self._model, self._learner = learner.model, learner
@@ -94,6 +101,7 @@ class Captured:
         if changed or learner.has_task_modules or task.shared is not None:
             self._graphs.clear()
             self._pool = torch.cuda.graph_pool_handle()  # one without graphs cannot be used again
+            torch.cuda.empty_cache()  # nothing else can use the memory of the one before
         self._lend_head(task)
         self._model.sync_bf16_copy()
         optimizer = optimizer_for(learner, weight_decay, capturable=True)

@@ -20,17 +20,12 @@ def part_of(batch: Batch, world: World) -> Batch:
 
 @contextmanager
 def sharing_gradients(model: TaskModel, world: World) -> Iterator[None]:
-    """Average the gradients of every backward pass over ranks inside the block.
-
-    What shares them stays with the model: a step that is captured later is cut into buckets too.
-    """
+    """Average the gradients of every backward pass over ranks inside the block."""
     if world.alone:
         yield
         return
     if model.gradients is None:
-        # From within the backward pass only where that was seen to work: not on GPUs so far.
-        early = model.device.type == "cpu"
-        model.gradients = SharedGradients(world.size, None if early else 0)
+        model.gradients = SharedGradients(world.size)
     model.gradients.active = True
     try:
         yield

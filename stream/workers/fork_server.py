@@ -1,5 +1,6 @@
 """The process that workers of this machine are copies of: it imports what all of them need."""
 
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -7,19 +8,28 @@ from contextlib import contextmanager
 from types import ModuleType
 
 STARTING = threading.Lock()  # `without_main` changes what all threads see
+UNREAD = ("HYDRA_FULL_ERROR",)  # variables that no worker reads
+_early: list[dict[str, str]] = []  # the environment of a fork server that began early
 
 
-def begin_fork_server(preload: Sequence[str] = ()) -> None:
+def begin_fork_server(preload: Sequence[str] = (), *, early: bool = False) -> None:
     """Start the fork server unless it runs; it imports while this process goes on.
 
     Args:
         preload: the modules that it imports.
+        early: it is not yet known in which environment workers shall run, which Hydra can change.
+            If it has, the next call starts another fork server.
     """
-    from multiprocessing.forkserver import ensure_running, set_forkserver_preload
+    from multiprocessing import forkserver
 
-    set_forkserver_preload(list(preload))
+    environment = {name: text for name, text in os.environ.items() if name not in UNREAD}
+    if _early and _early.pop() != environment:
+        forkserver._forkserver._stop()  # pyright: ignore[reportAttributeAccessIssue]
+    if early:
+        _early.append(environment)
+    forkserver.set_forkserver_preload(list(preload))
     with without_main():
-        ensure_running()
+        forkserver.ensure_running()
 
 
 @contextmanager

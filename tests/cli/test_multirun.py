@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.run.program import run, start
+from tests.run.program import TINY, Started, run, start
 
 pytestmark = pytest.mark.slow
 
@@ -127,15 +127,17 @@ def test_two_sweeps_of_the_same_second_get_two_folders(tmp_path: Path) -> None:
 
 @needs("submitit")
 def test_a_job_of_submitit_is_warned_put_back_and_goes_on(tmp_path: Path) -> None:
+    """Its processes are copies, which import nothing; submitit does not know."""
     given = ("task=[stsb]", "training.epochs=50", "checkpoint.every=5")
-    process = start(tmp_path, *SWEEP, *given, "hydra/launcher=submitit_local")
+    given += ("hydra/launcher=submitit_local",)
+    program = ("tests.cli.submitit_copies", "run_stream")
+    process = Started(tmp_path, *program, *TINY, *SWEEP, *given)
     deadline = time.monotonic() + 240
     while not job_of(tmp_path, "adapter-s0-*/checkpoint/manifest*").exists():
         assert time.monotonic() < deadline
         assert process.poll() is None
-        time.sleep(0.05)
-    (controller,) = children(process.pid, "submitit.local._local")
-    (job,) = children(controller, "submitit.core._submit")
+        time.sleep(0.02)
+    job = int((tmp_path / "copies/submitit.core._submit").read_text())
     os.kill(job, signal.SIGUSR2)  # as Slurm warns of the end of a job's time
     out, err = process.communicate(timeout=240)
     assert (process.returncode, err) == (0, "")
@@ -172,16 +174,13 @@ def test_a_search_goes_on_with_its_study_and_outlives_failed_trials(tmp_path: Pa
 
 @needs("joblib")
 def test_a_killed_process_of_a_sweep_is_one_line(tmp_path: Path) -> None:
-    """With one job, so that the other process imports nothing."""
+    """With one job, so that the other process imports nothing; this one dies as it begins."""
     given = ("task=[stsb]", "seed=1", *LONG, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     process = start(tmp_path, *SWEEP, *given)
     try:
         deadline = time.monotonic() + 120
-        while (
-            not (job_of(tmp_path, "adapter-s1-*") / "checkpoint").exists()
-            and time.monotonic() < deadline
-        ):
-            time.sleep(0.1)
+        while not job_of(tmp_path, "adapter-s1-*").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
         for worker in children(process.pid, "loky.backend.popen"):
             os.kill(worker, signal.SIGKILL)
         _, err = process.communicate(timeout=120)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import yaml
-from wandb.sdk.launch.sweeps import utils
 
 from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
@@ -23,11 +22,13 @@ AGENT = {"WANDB_SWEEP_ID": "abc", "WANDB_RUN_ID": "r1"}
 
 
 def arguments(values: dict[str, Any], command: list[str] | None = None) -> list[str]:
-    """What stands behind the program in the agent's command for one run."""
+    """What stands behind the program in the agent's command for one run; by default W&B's own."""
+    from wandb.sdk.launch.sweeps import utils  # takes seconds, which other processes save
+
     made = utils.create_sweep_command_args({"args": {n: {"value": v} for n, v in values.items()}})
     made |= {"env": ["/usr/bin/env"], "interpreter": ["python"], "program": [SWEEP["program"]]}
     filled = []
-    for part in utils.create_sweep_command(list(SWEEP["command"]) if command is None else command):
+    for part in utils.create_sweep_command(command):
         macro = re.fullmatch(r"\$\{(\w+)\}", part)
         filled += made[macro[1]] if macro else [part]
     assert filled[:3] == ["/usr/bin/env", "python", "run_stream.py"]
@@ -52,7 +53,7 @@ def ends(parameter: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("end", [0, 1])
 def test_the_agents_command_can_run(end: int, monkeypatch: pytest.MonkeyPatch) -> None:
     values = {name: ends(parameter)[end] for name, parameter in SWEEP["parameters"].items()}
-    config = composed(arguments(values), monkeypatch)
+    config = composed(arguments(values, list(SWEEP["command"])), monkeypatch)
     assert config.learner.lr == values["learner.lr"]
     assert config.limits.train == values["limits.train"]
     assert config.evaluation.split == "validation"
@@ -61,7 +62,7 @@ def test_the_agents_command_can_run(end: int, monkeypatch: pytest.MonkeyPatch) -
 def test_the_default_command_can_run_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """With dashes, and with a list and a null as Python writes them."""
     values = {"learner.lr": 0.001, "task": ["cola", "sst2"], "cache": None, "learner": "ewc"}
-    config = composed(arguments(values, utils.DEFAULT_SWEEP_COMMAND), monkeypatch)
+    config = composed(arguments(values), monkeypatch)
     assert (config.learner.lr, list(config.task)) == (0.001, ["cola", "sst2"])
     assert (config.cache, config.learner.name) == (None, "ewc")
 

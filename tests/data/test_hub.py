@@ -1,10 +1,13 @@
 """The hub source, against a stand-in on loopback.
 
 Its libraries read their settings at import, so that loads of other settings are processes of their
-own; those of the same settings follow one another in one.
+own; those of the same settings follow one another in one. All are copies of one interpreter, which
+has imported what the libraries themselves need.
 """
 
+import atexit
 import io
+import itertools
 import json
 import os
 import socket
@@ -14,6 +17,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,10 +35,6 @@ from tests.data.hub_server import Hub, serve
 pytestmark = pytest.mark.slow
 
 SCRIPT = """
-import json, logging, socket, sys, time
-from pathlib import Path
-
-asked = json.loads(sys.argv[1])
 if asked["closed"]:
     def refuse(*_):
         raise AssertionError("a socket was opened")
@@ -71,9 +71,38 @@ for source in asked["sources"]:
     answer["warnings"] = lines[:]
     lines.clear()
     answers.append(answer)
-print(json.dumps(answers))
+"""
+COPIED = """
+import json, logging, os, socket, sys, time, traceback
+from pathlib import Path
+
+import dill, fsspec, httpx, multiprocess, numpy, pandas, pyarrow.parquet, tqdm, yaml
+
+script = compile(sys.argv[1], "a load", "exec")
+assert not {"datasets", "huggingface_hub"} & set(sys.modules)
+for line in sys.stdin:
+    request = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.environ.update(request["environment"])
+        os.chdir(request["folder"])
+        told = globals() | {"asked": request["asked"]}
+        try:
+            exec(script, told)
+        except BaseException:
+            told["answers"] = traceback.format_exc()
+        partial = Path(request["answer"] + ".partial")
+        partial.write_text(json.dumps(told["answers"]))
+        partial.rename(request["answer"])
+        os._exit(0)
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
 """
 ROOT = Path(__file__).parents[2]
+NUMBERS = itertools.count()
 LABELS = ["unacceptable", "acceptable"]
 COLA = {"id": "nyu-mll/glue", "config": "cola", "splits": {"train": "train", "test": "validation"}}
 README = b"""---
@@ -136,6 +165,23 @@ def hub() -> Iterator[Hub]:
         yield hub
 
 
+@cache
+def interpreter() -> subprocess.Popen[str]:
+    """The interpreter whose copies load; it ends with this process."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    command = [sys.executable, "-c", COPIED, SCRIPT]
+    environment = {**ours, "PYTHONPATH": str(ROOT)}
+    started = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, text=True)
+
+    def end() -> None:
+        assert started.stdin is not None
+        started.stdin.close()
+        started.wait()
+
+    atexit.register(end)
+    return started
+
+
 class Loader:
     def __init__(self, url: str, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -157,26 +203,26 @@ class Loader:
         """Load one after another in a new process; return what came of each."""
         asked = {"sources": sources, "cache": str(self.cache), "closed": closed, "offline": offline}
         asked["stall_s"] = self.stall_s
-        ours = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, json.dumps(asked)],
-            cwd=self.folder,
-            env={
-                **ours,
-                "PYTHONPATH": str(ROOT),
-                "HF_ENDPOINT": self.url,
-                "HF_HOME": str(self.folder / "home"),
-                "HF_UPDATE_DOWNLOAD_COUNTS": "0",
-                "NO_PROXY": "127.0.0.1",
-                **environment,
-            },
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+        answer = self.folder / f"answer-{next(NUMBERS)}"
+        settings = {
+            "HF_ENDPOINT": self.url,
+            "HF_HOME": str(self.folder / "home"),
+            "HF_UPDATE_DOWNLOAD_COUNTS": "0",
+            "NO_PROXY": "127.0.0.1",
+        }
+        request = {"asked": asked, "environment": {**settings, **environment}}
+        request |= {"folder": str(self.folder), "answer": str(answer)}
+        stdin = interpreter().stdin
+        assert stdin is not None
+        stdin.write(f"{json.dumps(request)}\n")
+        stdin.flush()
+        deadline = time.monotonic() + 60
+        while not answer.exists():
+            assert time.monotonic() < deadline, "no answer"
+            time.sleep(0.01)
+        found = json.loads(answer.read_text())
+        assert isinstance(found, list), found
+        return found
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import torch
 from stream.config.run import TrainingConfig
 from stream.data.shared_head import with_shared_head
 from stream.data.task import Task
-from stream.distributed import gradients
 from stream.distributed.world import World
 from stream.evaluation.evaluate import digest, logits_of
 from stream.learners.agem import Agem
@@ -88,7 +87,6 @@ def learned(learner: Learner, tasks: list[Task]) -> dict[str, Any]:
 def every_learner() -> dict[str, dict[str, Any]]:
     """Have every learner of the table learn three tasks; and other forms of some of them."""
     found = {}
-    gradients.BUCKET_BYTES = 4000  # a handful of buckets
     for name, make in MAKE.items():
         tasks = [made_task(task, *size) for task, size in SIZES.items()]
         found[name] = learned(without_dropout(make(), tasks), tasks)
@@ -103,24 +101,7 @@ def every_learner() -> dict[str, dict[str, Any]]:
     answers = logits_of(learner, tasks, "test", 128, CPU)
     found["digests"] = {"of equal weights": [digest(logits) for logits in answers]}
     found["resumed"] = resumed_and_whole()
-    found["sent before a pass is over"] = sent_early()
     return found
-
-
-def sent_early() -> dict[str, Any]:
-    """Return how many messages are on their way when a backward pass ends, pass by pass."""
-    seen: list[int] = []
-
-    class Watched(gradients.SharedGradients):
-        def finish(self, *parameters: Any) -> None:
-            seen.append(len(self._sent))
-            super().finish(*parameters)
-
-    task = made_task("a", 2, 17)
-    learner = without_dropout(Finetune(), [task])
-    learner.model.gradients = Watched(World.now().size)
-    fit(learner, task, TRAINING)
-    return {"messages": seen}
 
 
 class StopError(Exception):
@@ -193,12 +174,3 @@ def test_two_ranks_go_on_bit_for_bit(alone, together) -> None:
         assert ranks["resumed"]["resumed"] == ranks["resumed"]["whole"]
     assert together[0]["resumed"] == together[1]["resumed"]
     assert together[0]["resumed"]["whole"] != alone["resumed"]["whole"]
-
-
-def test_gradients_are_sent_while_a_pass_goes_on(together) -> None:
-    """From the second pass on, when it is known which there are; the head's at the end."""
-    for ranks in together:
-        first, *others = ranks["sent before a pass is over"]["messages"]
-        assert first == 0
-        assert len(others) == 2
-        assert min(others) > 2

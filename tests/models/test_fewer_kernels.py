@@ -158,8 +158,8 @@ class Multiplying(SharedGradients):
         super().__init__(1)
         self.active, self.times = True, times
 
-    def finish(self, early: Iterable[nn.Parameter], others: Iterable[nn.Parameter]) -> None:
-        for parameter in {id(p): p for p in (*early, *others)}.values():
+    def finish(self, parameters: Iterable[nn.Parameter]) -> None:
+        for parameter in {id(p): p for p in parameters}.values():
             if parameter.grad is not None:
                 parameter.grad *= self.times
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.warm import forked
+from benchmarks.warm import forked, warm_up
 from tests.blank_figures import use_blank_figures
 
 ROOT = Path(__file__).parent.parent.parent
@@ -213,6 +213,7 @@ def serve() -> None:
             line = sys.stdin.readline()
             if not line:
                 break
+            warm_up()  # when the first program is asked for
             asked = json.loads(line)
             files = {n: Path(asked.pop(n)) for n in ("out", "err", "given") if n in asked}
             folder, code = Path(asked.pop("folder")), Path(asked.pop("code"))

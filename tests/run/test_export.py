@@ -22,7 +22,8 @@ from stream.errors import UserError
 from stream.run.export import export_task
 from stream.run.exported import serve_export
 from stream.run.predict import Service
-from tests.run.program import ROOT, Started, run, run_module
+from tests.run.learned import learned as run_here
+from tests.run.program import ROOT, Started, run_module
 
 pytestmark = pytest.mark.slow
 
@@ -34,10 +35,7 @@ ADAPTERS = sys.executable if importlib.util.find_spec("adapters") else os.getenv
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    code, _, err = run(folder.parent, "learner.init_std=0.1", f"hydra.run.dir={folder}")
-    assert (code, err) == (0, "")
-    return folder
+    return run_here(tmp_path_factory.mktemp("finished") / "run", "learner.init_std=0.1")
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +94,7 @@ def test_it_serves_the_logits_of_the_run(finished: Path, exported: Path) -> None
 
 def test_a_prompt_alone_serves_the_logits_of_the_run(tmp_path: Path) -> None:
     run_folder, out = tmp_path / "run", tmp_path / "exported"
-    given = ("learner=prompt_tuning", f"task=[{TASK}]", f"hydra.run.dir={run_folder}")
-    assert run(tmp_path, *given)[0] == 0
+    run_here(run_folder, "learner=prompt_tuning", f"task=[{TASK}]")
     export_task(run_folder, TASK, out)
     expected = Service(run_folder, "cpu").logits(TASK, TEXTS)
     assert Service(out, "cpu").logits(TASK, TEXTS).tobytes() == expected.tobytes()

@@ -15,6 +15,7 @@ from stream.run.load import config_on
 from stream.run.predict import AUTO, Service
 from stream.run.settings import compose_settings
 from stream.run.verify import verify
+from tests.run.learned import learned
 from tests.run.program import run
 
 pytestmark = pytest.mark.slow
@@ -34,10 +35,7 @@ def inferred(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("known") / "run"
-    code, _, err = run(folder.parent, TASKS, f"hydra.run.dir={folder}")
-    assert (code, err) == (0, "")
-    return folder
+    return learned(tmp_path_factory.mktemp("known") / "run", TASKS)
 
 
 def test_scores_with_the_known_task_are_those_of_a_run_that_knows_it(

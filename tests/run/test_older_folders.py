@@ -19,7 +19,8 @@ from stream.evaluation.evaluate import digest
 from stream.record.run_record import RunRecord, read_values
 from stream.run.predict import Service
 from stream.run.verify import verify
-from tests.run.program import run, run_plain
+from tests.run.learned import learned
+from tests.run.program import run_plain
 
 pytestmark = pytest.mark.slow
 
@@ -39,9 +40,7 @@ def now(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The same runs made by this version, without an interruption; skips on other machines."""
     room = tmp_path_factory.mktemp("now")
     for name, learner in LEARNERS.items():
-        given = ("data.train=64", f"learner={learner}", f"hydra.run.dir={room / name}")
-        code, _, err = run(room, *given)
-        assert (code, err) == (0, "")
+        learned(room / name, "data.train=64", f"learner={learner}")
     first, then = (RunRecord.read(f / "complete").cells[0][0] for f in (room, WRITTEN))
     assert first is not None
     assert then is not None

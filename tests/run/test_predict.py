@@ -15,7 +15,7 @@ from stream.evaluation.evaluate import digest
 from stream.record.run_record import RunRecord
 from stream.run.load import config_on
 from stream.run.predict import Service
-from tests.run.program import run
+from tests.run.learned import learned
 
 pytestmark = pytest.mark.slow
 
@@ -24,10 +24,7 @@ AIRLINE = "crowdflower_airline"
 
 @pytest.fixture(scope="module", params=["adapter", "replay", "tfidf"])
 def served(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("served") / "run"
-    code, _, err = run(folder.parent, f"learner={request.param}", f"hydra.run.dir={folder}")
-    assert (code, err) == (0, "")
-    return folder
+    return learned(tmp_path_factory.mktemp("served") / "run", f"learner={request.param}")
 
 
 def test_a_tasks_own_texts_give_the_digest_of_the_matrix(served: Path) -> None:

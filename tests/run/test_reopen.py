@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score
 from stream.errors import UserError
 from stream.run.layer_ablation import layer_range_scores, majority_score
 from stream.run.load import open_run
-from tests.run.program import run
+from tests.run.learned import learned
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +21,7 @@ AIRLINE = "crowdflower_airline"
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kept") / "run"
-    code, _, err = run(folder.parent, f"hydra.run.dir={folder}")
-    assert (code, err) == (0, "")
-    return folder
+    return learned(tmp_path_factory.mktemp("kept") / "run")
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from stream.report.tracking import NoTracking
 from stream.run import bench, runner
 from stream.run.settings import with_learner
 from tests.cli.test_command_line import results
-from tests.run.program import ROOT, TINY, run, run_plain
+from tests.run.learned import learned
+from tests.run.program import ROOT, TINY, run_plain
 
 pytestmark = pytest.mark.slow
 
@@ -35,9 +36,7 @@ def evidence(folder: Path) -> list[list[tuple[float, str]]]:
 @pytest.mark.parametrize("learner", ["adapter", "finetune"])
 def test_reused_cells_are_those_that_would_be_measured(tmp_path: Path, learner: str) -> None:
     for reuse in ("off", "on", *(["verify"] if learner == "adapter" else [])):
-        (tmp_path / reuse).mkdir()
-        code, _, err = run(tmp_path / reuse, f"learner={learner}", f"evaluation.reuse={reuse}")
-        assert (code, err) == (0, "")
+        learned(tmp_path / reuse, f"learner={learner}", f"evaluation.reuse={reuse}")
     assert evidence(tmp_path / "on") == evidence(tmp_path / "off")
     one, two, three = ["measured"], ["measured"] * 2, ["measured"] * 3
     assert states(tmp_path / "off") == [one, two, three]
@@ -55,11 +54,10 @@ def test_linear_probes_are_those_of_a_run_that_did_not_stop(tmp_path: Path) -> N
     """They change no score, the first tasks' are kept, and those at the end are of the end."""
     given = ["learner=finetune", "evaluation.linear_probe=true", "evaluation.baseline=false"]
     for name, tasks in (("whole", "[cola,stsb]"), ("grown", "[cola]")):
-        (tmp_path / name).mkdir()
-        assert run(tmp_path / name, *given, f"task={tasks}")[0] == 0
+        learned(tmp_path / name, *given, f"task={tasks}")
     (record,) = (tmp_path / "grown").rglob("results.json")
     longer = [f"resume={record.parent}", "task=[cola,stsb]"]
-    assert run_plain(tmp_path / "grown", *longer)[::2] == (0, "")
+    assert run_plain(tmp_path, *longer)[::2] == (0, "")
     whole, grown = results(tmp_path / "whole"), results(tmp_path / "grown")
     assert evidence(tmp_path / "whole") == evidence(tmp_path / "grown")
     probes = whole["linear_probe"]

@@ -16,7 +16,7 @@ from stream.run.export import export_task
 from stream.run.load import config_on
 from stream.run.predict import Service
 from stream.run.verify import verify
-from tests.run.program import run
+from tests.run.learned import learned
 
 ROW = ("It rained.", "Streets got wet.", "Streets dried.", "effect")
 
@@ -33,9 +33,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "training.min_steps=1",
         "training.epochs=1",
     ]
-    code, _, err = run(folder.parent, *tasks, *changes, f"hydra.run.dir={folder}")
-    assert (code, err) == (0, "")
-    return folder
+    return learned(folder, *tasks, *changes)
 
 
 def test_the_run_is_verified_and_its_segments_recorded(finished: Path) -> None:

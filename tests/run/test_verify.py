@@ -25,7 +25,8 @@ from stream.run.predict import Service
 from stream.run.runner import run_stream
 from stream.run.verify import verify
 from tests.run import first_schema
-from tests.run.program import run, run_plain
+from tests.run.learned import learned
+from tests.run.program import run_plain
 
 pytestmark = pytest.mark.slow
 
@@ -50,9 +51,7 @@ source: made for a test
 def honest(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("honest") / "run"
     given = ("task=[stsb,cola]", "count_flops=true", "probe.every=3", f"learner={request.param}")
-    code, _, err = run(folder.parent, *given, f"hydra.run.dir={folder}")
-    assert (code, err) == (0, "")
-    return folder
+    return learned(folder, *given)
 
 
 def test_an_honest_run_agrees(honest: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """The captured step against the eager one; on a GPU. What can be told without one is told here."""
 
+import gc
 import inspect
 from collections.abc import Callable, Iterator
 from typing import ClassVar
@@ -18,6 +19,7 @@ from stream.learners.agem import Agem
 from stream.learners.base import Learner
 from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
+from stream.learners.independent import Independent
 from stream.learners.joint import Joint
 from stream.learners.lwf import Lwf
 from stream.learners.majority import Majority
@@ -143,6 +145,55 @@ def test_in_bf16_they_learn_the_same_but_for_rounding(make: Callable[[], Learner
     _, found = learned(make, tasks(), "captured", half=True)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=0.05, atol=0.02)
+
+
+@cuda
+@pytest.mark.parametrize("make", [Adapter, Finetune, Independent, Replay])
+def test_what_memory_held_before_changes_nothing(make: Callable[[], Learner]) -> None:
+    """Memory that other programs gave back is not zero."""
+    _, expected = learned(make, tasks(), "captured", half=True)
+    held = [torch.full((2**28,), torch.nan, device=GPU) for _ in range(8)]  # 1 GiB each
+    del held
+    torch.cuda.empty_cache()
+    _, found = learned(make, tasks(), "captured", half=True)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-2, atol=1e-2)
+
+
+@cuda
+@pytest.mark.parametrize("room", [2, 8, 32])
+def test_without_memory_a_step_learns_the_same_or_says_so(room: int) -> None:
+    """With room for so many MiB more than the weights take, steps are captured or not."""
+    _, expected = learned(Finetune, tasks(), "eager", half=True)
+    gc.collect()
+    torch.cuda.empty_cache()
+    whole = torch.cuda.get_device_properties(GPU).total_memory
+    torch.cuda.set_per_process_memory_fraction(
+        (torch.cuda.memory_reserved() + room * 2**20) / whole
+    )
+    try:
+        _, found = learned(Finetune, tasks(), "captured", half=True)
+    except torch.OutOfMemoryError:
+        return
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=0.05, atol=0.02)
+
+
+@cuda
+def test_graphs_that_are_dropped_give_their_memory_back() -> None:
+    """Replay has new graphs for every task."""
+    learned(Replay, tasks()[:1], "captured", half=True)
+    gc.collect()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    learner, _ = learned(
+        Replay, [*tasks(), *(made_task(n, 2) for n in "efgh")], "captured", half=True
+    )
+    del learner
+    gc.collect()
+    assert torch.cuda.memory_reserved() - before < 2**28
 
 
 @cuda

@@ -178,7 +178,7 @@ def test_the_next_value(grid, edge, sign, key, learner, expected) -> None:
 
 def test_a_space_is_held_to_the_learner() -> None:
     adapter = LEARNERS["adapter"]()
-    assert default_space(adapter) == {"lr": (6.67e-4, 2e-3, 6e-3)}
+    assert default_space(adapter) == {"lr": (3.33e-4, 1e-3, 3e-3)}
     assert checked({"lr": (1, 2.0)}, adapter) == {"lr": (1.0, 2.0)}
     assert checked({"size": Interval(2.0, 8.0)}, adapter) == {"size": Interval(2, 8, whole=True)}
     for space, told in (
