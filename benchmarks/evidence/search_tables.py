@@ -75,8 +75,9 @@ def best_of_each(kept: KeptSearch) -> tuple[float, Counter[str]]:
 
 
 def told(counts: Counter[str]) -> str:
-    """Return what was chosen how often."""
-    return "; ".join(f"{value}: {number}" for value, number in sorted(counts.items()))
+    """Return what was chosen how often, most often first."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return "; ".join(f"{value}: {number}" for value, number in ranked)
 
 
 def per_task_choice(records: Records) -> str:

@@ -97,13 +97,14 @@ def _bounds(records: Records) -> str:
 
 
 def _sequential(records: Records) -> str:
-    runs = records.five(GIVEN, "finetune")
-    if not runs:
+    runs, whole = (records.five(GIVEN, name) for name in ("finetune", "independent"))
+    if not (runs and whole):
         return ""
     return (
         f"One encoder that is fine-tuned along the stream scores "
-        f"{average(runs, 'learning_score')} right after each task and "
-        f"{average(runs, 'average_score')} at the end; it forgets {average(runs, 'forgetting')}."
+        f"{average(runs, 'learning_score')} right after each task (a whole model each: "
+        f"{average(whole, 'learning_score')}) and {average(runs, 'average_score')} at the end; it "
+        f"forgets {average(runs, 'forgetting')}."
     )
 
 

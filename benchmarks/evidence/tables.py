@@ -24,7 +24,7 @@ from benchmarks.evidence.quantities import (
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.verdicts import judged
 from benchmarks.markdown import spread, table
-from stream.formatting import DASH, percent
+from stream.formatting import DASH, MINUS, percent
 from stream.record.run_record import RunRecord
 
 HEADLINE = (
@@ -52,7 +52,7 @@ def named(method: str) -> str:
 
 def two_digits(value: float | None) -> str:
     """Return a number with two digits behind the point."""
-    return DASH if value is None else f"{value:.2f}"
+    return DASH if value is None else f"{value:.2f}".replace("-", MINUS)
 
 
 def normal(records: Records, method: str) -> str:

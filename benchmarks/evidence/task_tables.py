@@ -6,7 +6,7 @@ from benchmarks.evidence.plan import METHODS, jobs
 from benchmarks.evidence.published import ALL
 from benchmarks.evidence.quantities import GIVEN, at_majority, mean_scores, scores
 from benchmarks.evidence.records import Records
-from benchmarks.evidence.tables import named
+from benchmarks.evidence.tables import NOT_RUN, named
 from benchmarks.markdown import spread, table
 from stream.formatting import DASH, count, percent
 
@@ -51,10 +51,13 @@ def failures(records: Records) -> str:
     def lines() -> Iterator[Sequence[str]]:
         for method in ("adapter", "independent", *(m.name for m in METHODS if m.choice)):
             runs = records.seeds(GIVEN, method)
+            if not runs:
+                yield named(method), *[NOT_RUN] * 3
+                continue
             failed = at_majority(runs, learned)
-            which = [f"{task} (seed {', '.join(map(str, s))})" for task, s in failed.items()]
+            which = [f"{task} ({shortly(seeds)})" for task, seeds in failed.items()]
             number = sum(map(len, failed.values()))
-            tried = f"{count(len(runs), 'run')} x {count(len(learned), 'task')}"
+            tried = f"{count(len(runs), 'run')}, {count(len(learned), 'task')} each"
             yield named(method), tried, str(number), "; ".join(which) or "none"
 
     return table("method,tried,at the majority answer,which", lines())
@@ -69,12 +72,13 @@ def missing(records: Records) -> str:
     methods: dict[tuple[str, str], list[str]] = {}
     for (group, method), left in seeds.items():
         methods.setdefault((group, shortly(left)), []).append(f"`{method}`")
-    told = [f"`{of}`, seed {left}: {', '.join(names)}" for (of, left), names in methods.items()]
+    told = [f"`{of}`, {left}: {', '.join(names)}" for (of, left), names in methods.items()]
     return f"Planned and not there: {'; '.join(told)}." if told else "Every planned run is there."
 
 
-def shortly(numbers: Sequence[int]) -> str:
-    """Return numbers that ascend in words: ``1 to 5`` where none between is left out."""
-    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
-        return f"{numbers[0]} to {numbers[-1]}"
-    return ", ".join(map(str, numbers))
+def shortly(seeds: Sequence[int]) -> str:
+    """Return seeds that ascend in words: ``seeds 1 to 5`` where none between is left out."""
+    noun = "seed" if len(seeds) == 1 else "seeds"
+    if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
+        return f"{noun} {seeds[0]} to {seeds[-1]}"
+    return f"{noun} {', '.join(map(str, seeds))}"

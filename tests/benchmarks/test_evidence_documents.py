@@ -325,10 +325,14 @@ def bounds(place: Place, _: str) -> list[float]:
     return [nothing, mean_of(place, "frozen", ends)]
 
 
+def learns(run: Any) -> float:
+    return float(np.diag(run["matrix"]).mean())
+
+
 def sequential(place: Place, _: str) -> list[float]:
-    learned = mean_of(place, "finetune", lambda run: float(np.diag(run["matrix"]).mean()))
     forgotten, at_end = loses(place, "finetune")
-    return [learned, at_end, forgotten]
+    learned = [mean_of(place, name, learns) for name in ("finetune", "independent")]
+    return [*learned, at_end, forgotten]
 
 
 def chosen(place: Place, sentence: str) -> list[float]:
@@ -415,9 +419,5 @@ def test_every_record_has_its_command(kept: Place) -> None:
 
 
 def test_seeds_in_words() -> None:
-    assert [shortly(x) for x in ([1, 2, 3], [1, 3], [6], [1, 2, 4])] == [
-        "1 to 3",
-        "1, 3",
-        "6",
-        "1, 2, 4",
-    ]
+    words = [shortly(seeds) for seeds in ([1, 2, 3], [1, 3], [6], [1, 2, 4])]
+    assert words == ["seeds 1 to 3", "seeds 1, 3", "seed 6", "seeds 1, 2, 4"]

@@ -59,7 +59,7 @@ def test_the_best_setting_of_all_tasks_and_of_each(tmp_path: Path) -> None:
     ]
     # of equal scores the first: task a has 0.8 with two rates
     each = row(per_task_choice(records), "`adapter`")
-    assert each[1:] == ["60.0", "70.0", "lr=0.001: 1; lr=0.003: 2"]
+    assert each[1:] == ["60.0", "70.0", "lr=0.003: 2; lr=0.001: 1"]
     assert row(searches(records), "`lora`")[1] == "not run"
 
 
