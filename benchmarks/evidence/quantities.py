@@ -3,6 +3,7 @@
 T tasks, S seeds; scores are fractions.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -93,6 +94,12 @@ def is_perfect(run: RunRecord) -> bool:
     earlier = len(run.order) - 1
     memory = (run.memory.tasks_identical, run.memory.tasks_checked)
     return run.metrics["forgetting"] == 0.0 and memory == (earlier, earlier) and all(same)
+
+
+def adapter_runs(records: Records) -> list[RunRecord]:
+    """Return every run of adapters: all seeds and orders, one setting or one for each task."""
+    names = re.compile(r".*/adapter(_per_task)?-s\d+")
+    return [run for name, run in records.runs.items() if names.fullmatch(name)]
 
 
 def at_majority(runs: Mapping[int, RunRecord], learned: ByTask) -> dict[str, list[int]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import mean
 
 from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, Found, compared
-from benchmarks.evidence.quantities import GIVEN, is_perfect, majority
+from benchmarks.evidence.quantities import GIVEN, adapter_runs, is_perfect, majority
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.verdicts import Verdict, judged
 from stream.formatting import count, percent
@@ -65,7 +65,7 @@ def _one_setting(records: Records, found: Found | None) -> str:
 
 
 def _memory(records: Records) -> str:
-    runs = [run for n, run in records.runs.items() if n.split("/")[1].startswith("adapter")]
+    runs = adapter_runs(records)
     if not runs:
         return ""
     perfect = sum(map(is_perfect, runs))

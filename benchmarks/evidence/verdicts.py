@@ -15,6 +15,7 @@ from benchmarks.evidence.plan import IN_OTHER_ORDERS, MORE_SEEDS, SEEDS
 from benchmarks.evidence.quantities import (
     GIVEN,
     IN_ORDERS,
+    adapter_runs,
     at_majority,
     digests,
     in_orders,
@@ -90,12 +91,11 @@ def either(agrees: bool, contradicted: bool) -> Verdict:  # noqa: FBT001
 
 def perfect_memory(evidence: Evidence) -> Iterator[Part]:
     """Judge whether every run of adapters forgot nothing, bit for bit."""
-    names = [n for n in evidence.records.runs if n.split("/")[1].startswith("adapter")]
-    perfect = [is_perfect(evidence.records.runs[name]) for name in names]
-    if not names:
+    perfect = [is_perfect(run) for run in adapter_runs(evidence.records)]
+    if not perfect:
         yield NOT_RUN
         return
-    found = f"{sum(perfect)} of {count(len(names), 'run')}"
+    found = f"{sum(perfect)} of {count(len(perfect), 'run')}"
     yield Part(found, either(all(perfect), not all(perfect)))
 
 

@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.evidence.__main__ import main
-from benchmarks.evidence.plan import GROUPS, METHODS, ROWS, jobs
+from benchmarks.evidence.plan import METHODS, ORDERS, ROWS, jobs
 from benchmarks.evidence.task_tables import shortly
 from stream.run.settings import compose_settings
 from tests.benchmarks.made_evidence import write_runs
@@ -195,7 +195,7 @@ def differences_row(place: Place, row: list[str]) -> list[tuple[str, list[float]
 
 def orders_row(place: Place, row: list[str]) -> list[tuple[str, list[float], float]]:
     method = method_of(row[0])
-    groups = [group.name for group in GROUPS if group.name.startswith("minilm")]
+    groups = ["minilm", *(f"minilm-{order}" for order in ORDERS)]
     found = [place.runs.get(f"{group}/{method}-s1") for group in groups]
     ends = [100 * np.mean([*last(run).values()]) if run else None for run in found]
     cells = [
