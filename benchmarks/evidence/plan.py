@@ -116,7 +116,7 @@ GROUPS = (
 COUNTED = Group(
     "minilm-operations",
     (
-        *("stream=houlsby26", "backbone=minilm", "limits.train=1280", "limits.eval=100"),
+        *("stream=houlsby26", "backbone=minilm", "limits.train=256", "limits.eval=50"),
         *("training.epochs=1", "training.min_steps=1", "count_flops=true"),
     ),
     "minilm",
