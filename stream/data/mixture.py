@@ -23,7 +23,7 @@ class Mixture(TokenBatch):
     Attributes:
         labels: three tensors [B]: the position of the head of each example (int64); the column of
             its class, or of the one output of a regression task (int64); its score (float32; NaN
-            for an example with a class).
+            for an example with a class). Behind them, what a method reads of its examples besides.
     """
 
 
@@ -65,15 +65,24 @@ class Rehearsal(Batch):
     @property
     def size(self) -> float | torch.Tensor:
         """The number of real examples: what a mean over the batch divides by."""
-        new, *others = self.blocks
-        # Buffered examples are all real, but in a slice.
-        return new.size + sum(len(o) if o.share is None else o.size for o in others)
+        return self.new.size + self.stored_size
+
+    @property
+    def new(self) -> Batch:
+        """The new examples."""
+        return Batch(**{f.name: getattr(self, f.name) for f in fields(Batch)})
+
+    @property
+    def stored_size(self) -> float | torch.Tensor:
+        """The number of buffered examples: what a mean over them divides by."""
+        _, *others = self.blocks
+        # They are all real, but in a slice.
+        return sum(len(o) if o.share is None else o.size for o in others)
 
     @property
     def blocks(self) -> tuple[TokenBatch, ...]:
         """The token batches that the encoder computes separately: new, buffered, span tasks."""
-        own = {f.name: getattr(self, f.name) for f in fields(Batch)}
-        blocks = (Batch(**own), self.remembered, self.spans)
+        blocks = (self.new, self.remembered, self.spans)
         return tuple(block for block in blocks if block is not None)
 
     def with_blocks(self, blocks: Iterable[TokenBatch]) -> "Rehearsal":

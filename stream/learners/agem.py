@@ -19,6 +19,7 @@ from typing import ClassVar
 import torch
 
 from stream.data.batches import Batch
+from stream.data.mixture import Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying
 from stream.learners.base import Tags
@@ -39,7 +40,10 @@ class Agem(Replaying):
     replayed: int = 32
 
     tags: ClassVar[Tags] = replace(
-        Replaying.tags, paper="Chaudhry et al. 2019, arXiv 1812.00420", stores="examples, head"
+        Replaying.tags,
+        paper="Chaudhry et al. 2019, arXiv 1812.00420",
+        stores="examples, head",
+        cuda_graph_safe=True,
     )
 
     def trains_head(self, name: str, task: Task) -> bool:
@@ -48,22 +52,21 @@ class Agem(Replaying):
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with stored examples behind it."""
-        yield from self.stored.mixed(task, epoch, self.pad_id, self.replayed)
+        yield from self.rehearsals(task, epoch)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss of the new examples; the stored ones wait."""
-        new = batch.only(slice(0, 1))
-        self._remembered = batch.only(slice(1, None)) if len(batch.parts) > 1 else None
+        new = batch.new if isinstance(batch, Rehearsal) else batch
         return batch_loss(new, self.model(new))
 
     def after_backward(self, batch: Batch) -> None:
         """Turn the gradient aside where it opposes that of the stored examples."""
-        if self._remembered is None:
+        if len(batch.blocks) == 1:  # no stored examples
             return
         mine = {p: p.grad for p in self.trained_parameters().values()}
         self.model.zero_grad(set_to_none=True)
         with self.model.computing():
-            batch_loss(self._remembered, self.model(self._remembered)).backward()
+            self.stored_loss(batch).backward()
         pairs = [
             (gradient, parameter.grad)
             for parameter in self.shared_parameters().values()

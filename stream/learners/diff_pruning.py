@@ -55,6 +55,7 @@ class DiffPruning(Sparse):
         Sparse.tags,
         paper="Guo et al. 2021, arXiv 2012.07463",
         stores="sparse differences, head",
+        cuda_graph_safe=True,
     )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:

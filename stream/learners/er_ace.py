@@ -18,6 +18,7 @@ from typing import ClassVar
 import torch
 
 from stream.data.batches import Batch
+from stream.data.mixture import Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying
 from stream.learners.base import Tags
@@ -34,24 +35,24 @@ class ErAce(Replaying):
     """
 
     tags: ClassVar[Tags] = replace(
-        Replaying.tags, paper="Caccia et al. 2022, arXiv 2104.05025", stores="examples, head"
+        Replaying.tags,
+        paper="Caccia et al. 2022, arXiv 2104.05025",
+        stores="examples, head",
+        cuda_graph_safe=True,
     )
 
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with stored examples behind it."""
-        yield from self.stored.mixed(task, epoch, self.pad_id, self.replayed)
+        yield from self.rehearsals(task, epoch)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the mean loss of new rows among their classes, and that of stored rows."""
-        new = batch.only(slice(0, 1)) if len(batch.parts) > 1 else batch
+        new = batch.new if isinstance(batch, Rehearsal) else batch
         (logits,) = self.model(new)
         if not (new.parts[0].task.is_regression or new.parts[0].task.is_span):
             logits = among_present(logits, new.all_labels[0])
         loss = batch_loss(new, [logits])
-        if len(batch.parts) > 1:
-            stored = batch.only(slice(1, None))
-            loss = loss + batch_loss(stored, self.model(stored))
-        return loss
+        return loss if len(batch.blocks) == 1 else loss + self.stored_loss(batch)
 
 
 def among_present(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -47,7 +47,10 @@ class Gem(Replaying):
     margin: float = setting(0.5, NOT_NEGATIVE)
 
     tags: ClassVar[Tags] = replace(
-        Replaying.tags, paper="Lopez-Paz & Ranzato 2017, arXiv 1706.08840", stores="examples, head"
+        Replaying.tags,
+        paper="Lopez-Paz & Ranzato 2017, arXiv 1706.08840",
+        stores="examples, head",
+        cuda_graph_safe=False,  # the program for z is solved on the CPU, in the middle of a step
     )
 
     def trains_head(self, name: str, task: Task) -> bool:

@@ -59,12 +59,13 @@ class Hat(Learner):
         paper="Serra et al. 2018, arXiv 1801.01423",
         stores="gates, head",
         keeps_logits=True,
+        cuda_graph_safe=True,
         class_incremental=False,  # a text passes through the gates of its task
     )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
         """Insert one set of adapters, and gates for every task."""
-        self._scale = Scale(self.s_max)
+        self._scale = Scale(self.s_max, self.model.device)
         architecture = Architecture(encoder.width, self.size)
         self._adapters = insert_attended(
             encoder, architecture, list(task_names), self.active, self._scale
@@ -87,9 +88,9 @@ class Hat(Learner):
         last = -(-len(task.split("train")) // epoch.batch_size) - 1
         for number, batch in enumerate(super().training_batches(task, epoch)):
             low = 1 / self.s_max
-            self._scale.s = low + (self.s_max - low) * (number / last if last else 1.0)
+            self._scale.set(low + (self.s_max - low) * (number / last if last else 1.0))
             yield batch
-        self._scale.s = self.s_max
+        self._scale.set(self.s_max)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss of one batch, and what new units cost."""

@@ -30,6 +30,7 @@ class LtSft(Sparse):
         Sparse.tags,
         paper="Ansell et al. 2022, arXiv 2110.07560",
         stores="sparse differences, head",
+        cuda_graph_safe=True,
     )
 
     def importance(self, name: str, change: torch.Tensor) -> torch.Tensor:

@@ -50,6 +50,7 @@ class Migu(Sequential):
         paper="Du et al. 2024, arXiv 2406.17245",
         stores="head",
         splits_batches=False,
+        cuda_graph_safe=True,
     )
 
     def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
@@ -66,7 +67,7 @@ class Migu(Sequential):
         """Return the loss of one batch, and note how large its outputs are."""
         if not self.learned:
             return super().loss(batch)
-        with self._magnitudes.noting(batch.attention_mask):
+        with self._magnitudes.noting(batch.attention_mask, batch.real):
             return super().loss(batch)
 
     def after_backward(self, batch: Batch) -> None:

@@ -30,6 +30,7 @@ from stream.data.task import Task
 from stream.learners._shared.directions import flattened, project_out, true_outputs, widened
 from stream.learners._shared.sequential import Sequential
 from stream.learners.base import Tags
+from stream.models.bf16 import copy_all
 from stream.seeding import numpy_generator
 
 
@@ -53,11 +54,14 @@ class Ogd(Sequential):
         Sequential.tags,
         paper="Farajtabar et al. 2020, arXiv 1910.07104",
         stores="head, gradients",
+        cuda_graph_safe=True,
     )
 
     def begin_task(self, task: Task) -> None:
-        """Note what is projected, in an order that stays."""
+        """Note what is projected, in an order that stays; make room for where a step starts."""
         self._held = list(self.shared_parameters().values())
+        holds = self.hold_steps and bool(self.shared_tensors)
+        self._before = [torch.zeros_like(p) for p in self._held] if holds else []
 
     def after_backward(self, batch: Batch) -> None:
         """Project the gradient, and note where the weights stand."""
@@ -69,7 +73,7 @@ class Ogd(Sequential):
         gradients = [p.grad for p in self._held if p.grad is not None]
         project_out(self._bases(), gradients, headed=self.shares_head)
         if self.hold_steps:
-            self._before = [parameter.detach().clone() for parameter in self._held]
+            copy_all(self._before, self._held)
 
     def after_step(self, batch: Batch) -> None:
         """Take back what the step did along stored directions."""

@@ -21,12 +21,12 @@ import torch
 
 from stream.config.setting import setting
 from stream.data.batches import Batch
-from stream.data.mixture import Rehearsal, heads_of, owners
+from stream.data.mixture import Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying
 from stream.learners.base import Tags
 from stream.learners.workload import Epoch
-from stream.models.losses import mixture_loss, summed_loss
+from stream.models.losses import summed_loss
 
 SAMPLING = ("uniform", "proportional", "sqrt", "annealed")
 
@@ -50,12 +50,6 @@ class Replay(Replaying):
         cuda_graph_safe=True,
     )
 
-    def begin_task(self, task: Task) -> None:
-        """Note whose outputs stand where, once on the device."""
-        self._heads = [self.model.head(name) for name in heads_of(self.learned)]
-        columns = owners([head.outputs for head in self._heads])
-        self._owners = torch.from_numpy(columns).to(self.model.device)
-
     def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
         """Yield the new task's batches, each with examples of earlier tasks behind it."""
         weights = self._weights(epoch)
@@ -63,17 +57,9 @@ class Replay(Replaying):
             yield Rehearsal.of(batch, self.learned)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the mean loss over new and stored examples.
-
-        Heads whose tasks are not among a step's examples have gradients of 0 there.
-        """
+        """Return the mean loss over new and stored examples."""
         loss = summed_loss(batch, self.model(batch))
-        if isinstance(batch, Rehearsal) and batch.remembered is not None:
-            states = self.model.states(batch.remembered)
-            loss = loss + mixture_loss(self._heads, self._owners, states, batch.remembered)
-        if isinstance(batch, Rehearsal) and batch.spans is not None:
-            loss = loss + summed_loss(batch.spans, self.model(batch.spans))
-        return loss / batch.size
+        return sum(self.stored_losses(batch), loss) / batch.size
 
     def _weights(self, epoch: Epoch) -> np.ndarray:
         """Return the probability of each earlier task, in the order learned."""

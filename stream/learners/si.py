@@ -25,6 +25,7 @@ from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners._shared.sequential import Penalized
 from stream.learners.base import Tags
+from stream.models.bf16 import copy_all
 
 
 @dataclass
@@ -45,12 +46,15 @@ class Si(Penalized):
         Penalized.tags,
         paper="Zenke et al. 2017, arXiv 1703.04200",
         stores="head, sum of importances",
+        cuda_graph_safe=True,
     )
     ANCHOR: ClassVar[str] = "start"  # where a path starts is where the penalty is anchored
 
     def begin_task(self, task: Task) -> None:
-        """Start a new path."""
+        """Start a new path, and make room for what a step notes: captured, it writes in place."""
         shared = self.shared_parameters()
+        self._gradient = {name: torch.zeros_like(p) for name, p in shared.items()}
+        self._before = {name: torch.zeros_like(p) for name, p in shared.items()}
         self.penalty.begin(shared)
         self._path = {name: torch.zeros_like(p) for name, p in shared.items()}
         self.fit_tensors.update({f"path.{name}": path for name, path in self._path.items()})
@@ -58,8 +62,9 @@ class Si(Penalized):
     def after_backward(self, batch: Batch) -> None:
         """Note the task's gradient and where it was taken, then add the penalty's gradient."""
         shared = self.shared_parameters()
-        self._gradient = {n: p.grad.clone() for n, p in shared.items() if p.grad is not None}
-        self._before = {name: shared[name].detach().clone() for name in self._gradient}
+        noted = {name: p.grad for name, p in shared.items() if p.grad is not None}
+        copy_all([self._gradient[name] for name in noted], list(noted.values()))
+        copy_all(list(self._before.values()), list(shared.values()))
         if self.strength:
             self.penalty.add_gradient(shared, 2 * self.strength)
 
@@ -67,9 +72,9 @@ class Si(Penalized):
         """Go on along the path."""
         shared = self.shared_parameters()
         with torch.no_grad():
-            for name, gradient in self._gradient.items():
-                moved = shared[name] - self._before[name]
-                self._path[name].addcmul_(gradient, moved, value=-1)
+            for name, parameter in shared.items():
+                moved = parameter - self._before[name]
+                self._path[name].addcmul_(self._gradient[name], moved, value=-1)
 
     def end_task(self, task: Task) -> None:
         """Turn the path into importance."""

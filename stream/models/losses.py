@@ -27,27 +27,37 @@ def squared_error(found: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     return torch.where(scores.isnan(), 0.0, found - scores) ** 2
 
 
+def mixture_logits(heads: Sequence[Head], states: States) -> torch.Tensor:
+    """Return the outputs of several heads side by side, [B, columns].
+
+    Args:
+        heads: of the tasks that may occur, in order; each once.
+        states: of the rows.
+    """
+    weight, bias = (torch.cat(p) for p in zip(*((h.weight, h.bias) for h in heads), strict=True))
+    return functional.linear(states.texts, weight, bias)
+
+
 def mixture_loss(
-    heads: Sequence[Head], owners: torch.Tensor, states: States, mixture: Mixture
+    logits: torch.Tensor, owners: torch.Tensor, mixture: Mixture, *, by_row: bool = False
 ) -> torch.Tensor:
     """Return the summed loss of rows of several tasks, each through the head of its task.
 
     One softmax over the outputs of all heads, of which a row sees those of its own alone.
 
     Args:
-        heads: of the tasks that may occur, in order; each once.
+        logits: those of `mixture_logits`.
         owners: int64 [columns]; the position of the head of each output.
-        states: of the rows.
         mixture: the rows.
+        by_row: return the loss of each row instead, [B].
     """
-    weight, bias = (torch.cat(p) for p in zip(*((h.weight, h.bias) for h in heads), strict=True))
-    logits = functional.linear(states.texts, weight, bias)  # [B, columns]
-    own, columns, scores = mixture.labels
+    own, columns, scores = mixture.labels[:3]
     mine = logits.masked_fill(owners != own[:, None], Head.NEVER)
     # A regression task has one output, whose probability is 1: its cross-entropy is exactly 0.
-    entropy = functional.cross_entropy(mine, columns, reduction="sum")
+    entropy = functional.cross_entropy(mine, columns, reduction="none" if by_row else "sum")
     found = logits.gather(1, columns.clamp(min=0)[:, None])[:, 0]
-    return entropy + squared_error(found, scores).sum()
+    squares = squared_error(found, scores)
+    return entropy + (squares if by_row else squares.sum())
 
 
 def span_loss(logits: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:

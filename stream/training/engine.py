@@ -151,7 +151,8 @@ class Captured:
             return compute(batch)
         head = self._model.heads[batch.parts[0].task.head_name]
         read = self._learner.active.sources if self._learner.has_task_modules else None
-        shape = (sizes, id(head), read, *map(id, self._trained))
+        within = tuple((name, id(kept)) for name, kept in self._learner.fit_tensors.items())
+        shape = (sizes, id(head), read, within, *map(id, self._trained))
         guard = self._guard
         state = () if guard is None else guard.state()
         graph = self._graphs.get((shape, state))
@@ -208,11 +209,16 @@ class Captured:
         new, *others = batch.blocks
         if not self._trained or len(batch.parts) > 1 or any(isinstance(o, Batch) for o in others):
             return None
-        if self._model.in_bf16:
+        if self._pads:
             more = ((len(block), self._width(block.width)) for block in others)
             return (self._batch_size, self._width(new.width)), *more
         whole = len(new) == self._batch_size and new.count is None and not others
         return ((len(new), new.width),) if whole else None
+
+    @property
+    def _pads(self) -> bool:
+        """Whether batches are padded to few shapes."""
+        return self._model.in_bf16
 
     def _width(self, width: int) -> int:
         """Return the next of few widths."""

@@ -336,17 +336,19 @@ def test_agem_learns_new_rows_and_turns_the_shared_gradient_alone(
     learner.start(three_tasks[1])
     run.model.eval()  # without dropout both gradients can be computed again
     batch = next(learner.training_batches(three_tasks[1], Epoch(0, 1, SHORT)))
-    assert sum(part.stop - part.start for part in batch.parts[1:]) == 8
+    remembered = batch.remembered
+    assert len(remembered) == 8
 
-    def gradients(part: Batch) -> dict[str, torch.Tensor]:
+    def gradients(loss: torch.Tensor) -> dict[str, torch.Tensor]:
         named = learner.trained_parameters()
-        loss = batch_loss(part, run.model(part))
         found = torch.autograd.grad(
             loss, list(named.values()), materialize_grads=True, allow_unused=True
         )
         return dict(zip(named, (g.double() for g in found), strict=True))
 
-    new, stored = gradients(batch.only(slice(0, 1))), gradients(batch.only(slice(1, None)))
+    old = run.model.head("a")(run.model.states(remembered).texts)
+    stored = gradients(torch.nn.functional.cross_entropy(old, remembered.labels[1]))
+    new = gradients(batch_loss(batch.new, run.model(batch)))
     shared = [f"encoder.{name}" for name in learner.shared_parameters()]
     for sign in (1, -1):  # one of them opposes the stored examples' gradient
         run.model.zero_grad()
@@ -467,9 +469,9 @@ def test_derpp_draws_twice(three_tasks: list[Task]) -> None:
     learner.start(three_tasks[1])
     drawn = []
     for batch in learner.training_batches(three_tasks[1], Epoch(0, 1, SHORT)):
-        one, two = (batch.only(slice(i, i + 1)).input_ids for i in (1, 2))
-        ((_, split, rows),) = learner._dark
-        dark = collate([(three_tasks[0], split, rows)], 0)
+        one, two = batch.remembered.input_ids.split(6)
+        split, rows = learner.stored.rows_of(three_tasks[0]), batch.remembered.labels[3][:6]
+        dark = collate([(three_tasks[0], split, rows.numpy())], 0)
         assert torch.equal(one[:, : dark.width], dark.input_ids)
         drawn.append({tuple(row) for row in one.tolist()} == {tuple(row) for row in two.tolist()})
     assert not any(drawn)

@@ -58,7 +58,7 @@ def test_s_rises_within_each_epoch(three_tasks: list[Task]) -> None:
     schedule = TrainingConfig(epochs=2, min_steps=0, batch_size=5)
     for index in range(2):
         batches = learner.training_batches(three_tasks[0], Epoch(index, 2, schedule))
-        found = [learner._scale.s for _ in batches]
+        found = [learner._scale.s.item() for _ in batches]
         expected = [1 / 100 + (100 - 1 / 100) * (b - 1) / (4 - 1) for b in (1, 2, 3, 4)]
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -70,7 +70,7 @@ def test_an_adapter_with_gates_computes_what_it_says(
     run = half_learned(three_tasks)
     module = next(iter(adapters(run).values()))
     run.model.train(training)
-    run.learner._scale.s = 3.0
+    run.learner._scale.set(3.0)
     with torch.no_grad():
         for parameter in module.adapter.parameters():
             parameter.normal_(generator=torch.Generator().manual_seed(0))
@@ -110,7 +110,7 @@ def test_gradients_are_protected_as_equation_2_says(three_tasks: list[Task]) -> 
 @pytest.mark.parametrize(("s", "c"), [(0.5, 0.75), (20.0, 0.1)])
 def test_new_units_cost_what_equation_5_says(s: float, c: float, three_tasks: list[Task]) -> None:
     run = half_learned(three_tasks, c=c)
-    run.learner._scale.s = s
+    run.learner._scale.set(s)
     above, below = 0.0, 0.0
     for module in adapters(run).values():
         for e, taken in zip(numbers(module, "c"), used(module), strict=True):
@@ -126,7 +126,7 @@ def test_new_units_cost_what_equation_5_says(s: float, c: float, three_tasks: li
 def test_gradients_of_gates_are_compensated(s: float, three_tasks: list[Task]) -> None:
     """Section 2.5; exponents above 50 are cut, as in the released code."""
     run = half_learned(three_tasks)
-    run.learner._scale.s = s
+    run.learner._scale.set(s)
     gates = run.learner.task_modules("c")
     for e in gates.values():
         e.grad = torch.full_like(e, 0.5)

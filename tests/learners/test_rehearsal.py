@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+from stream.data.mixture import Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.cone import inner_products, turn_aside, weights_of
 from stream.learners.er_ace import ErAce, among_present
@@ -38,9 +39,9 @@ def test_er_ace_compares_new_rows_with_the_classes_of_their_batch() -> None:
     run.model.eval()
     lacking = 0
     for batch in learner.training_batches(tasks[1], Epoch(0, 1, SHORT)):
-        assert len(batch.parts[1:]) == 1
-        new, stored = (part.detach().double().numpy() for part in run.model(batch))
-        labels, theirs = (part.numpy() for part in batch.labels)
+        stored = logits_of_stored(run.model, batch)
+        (new,) = (part.detach().double().numpy() for part in run.model(batch))
+        labels, theirs = batch.labels[0].numpy(), batch.remembered.labels[1].numpy()
         present = sorted(set(labels.tolist()))
         lacking += len(present) < 5
         expected = entropies(new, labels, present).mean()
@@ -48,6 +49,13 @@ def test_er_ace_compares_new_rows_with_the_classes_of_their_batch() -> None:
         assert len(theirs) == 6
         assert float(learner.loss(batch).detach()) == pytest.approx(expected, rel=1e-5)
     assert lacking
+
+
+def logits_of_stored(model: torch.nn.Module, batch: Rehearsal) -> np.ndarray:
+    """What the head of task a says of stored rows, float64."""
+    assert batch.remembered is not None
+    with torch.no_grad():
+        return model.heads["a"](model.states(batch.remembered).texts).double().numpy()
 
 
 def test_er_ace_pushes_no_class_away_that_the_batch_lacks() -> None:

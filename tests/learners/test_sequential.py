@@ -21,7 +21,6 @@ from stream.learners.lwf import Lwf, distillation_loss
 from stream.learners.shared_adapter import SharedAdapter
 from stream.learners.si import Si
 from stream.learners.workload import Epoch
-from stream.models.losses import batch_loss
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.conftest import SHORT, Stream, made_task, made_tasks
@@ -189,7 +188,7 @@ def test_agem_never_steps_against_the_memory(three_tasks: list[Task]) -> None:
         after_backward(batch)
         torch.manual_seed(0)  # the same dropout masks
         shared = learner.shared_parameters().values()
-        loss = batch_loss(learner._remembered, run.model(learner._remembered))
+        loss = learner.stored_loss(batch)
         reference = torch.autograd.grad(loss, list(shared), allow_unused=True)
         pairs = [(p.grad, r) for p, r in zip(shared, reference, strict=True) if r is not None]
         norm = sum(float((r**2).sum()) for _, r in pairs)
@@ -210,20 +209,23 @@ def test_derpp_loss(three_tasks: list[Task]) -> None:
     learner.start(three_tasks[1])
     run.model.eval()
     batch = next(learner.training_batches(three_tasks[1], Epoch(0, 1, SHORT)))
-    ((_, _, rows),) = learner._dark
+    stored_rows, labels = batch.remembered, batch.remembered.labels[1]
+    rows, is_dark = stored_rows.labels[3].numpy(), labels == -100
+    assert is_dark.tolist() == [True] * 4 + [False] * 4
     with torch.no_grad():  # as if something had been learned
         run.model.encoder.layers()[0].output.dense.bias.add_(0.5)
     found = learner.loss(batch).detach()
     logits = [part.detach().double().numpy() for part in run.model(batch)]
+    with torch.no_grad():
+        texts = run.model.states(stored_rows).texts
+        logits += [run.model.head("a")(half).double().numpy() for half in (texts[:4], texts[4:])]
 
     def nll(values: np.ndarray, labels: torch.Tensor) -> float:
         shifted = values - np.log(np.exp(values).sum(1, keepdims=True))
         return float(-shifted[np.arange(len(labels)), labels].mean())
 
-    moved = ((logits[1] - stored[rows]) ** 2).mean()
-    expected = (
-        nll(logits[0], batch.labels[0]) + alpha * moved + beta * nll(logits[2], batch.labels[2])
-    )
+    moved = ((logits[1] - stored[rows[:4]]) ** 2).mean()
+    expected = nll(logits[0], batch.labels[0]) + alpha * moved + beta * nll(logits[2], labels[4:])
     assert float(found) == pytest.approx(expected, rel=1e-4)
     assert moved > 0
 

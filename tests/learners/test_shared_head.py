@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from stream.data.batches import collate
+from stream.data.mixture import Rehearsal
 from stream.data.shared_head import with_shared_head
 from stream.data.task import SHARED_HEAD, Task
 from stream.learners.agem import Agem
@@ -103,13 +104,13 @@ def test_er_ace_compares_stored_rows_with_all_classes_that_were_met() -> None:
     train = task.split("train")
     two_of_three = np.flatnonzero(train.labels != 3)[:6]
     drawn = run.learner.stored.of_each(8, np.random.default_rng(0))
-    batch = collate([(task, train, two_of_three), *drawn], 0)
-    head, parts = run.model.head(SHARED_HEAD), [batch.only(slice(i, i + 1)) for i in range(2)]
+    batch = Rehearsal.of(collate([(task, train, two_of_three), *drawn], 0), run.learner.learned)
+    head, parts = run.model.head(SHARED_HEAD), (batch.new, batch.remembered)
     new, stored = (logits_by_hand(run.model.encoder, head, part) for part in parts)
     assert (new.shape[1], stored.shape[1]) == (5, 5)
     assert set(batch.labels[0].tolist()) == {2, 4}
     expected = cross_entropy(new[:, [2, 4]], (batch.labels[0] == 4).long()).mean()
-    expected += cross_entropy(stored, batch.labels[1]).mean()
+    expected += cross_entropy(stored, batch.remembered.labels[1]).mean()
     assert run.learner.loss(batch).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
@@ -181,14 +182,15 @@ def test_derpp_compares_logits_over_the_classes_that_were_met() -> None:
     moved(run)
     batch = first_batch(run, task)
     head = run.model.head(SHARED_HEAD)
-    parts = [batch.only(slice(i, i + 1)) for i in range(3)]
-    logits = [logits_by_hand(run.model.encoder, head, part) for part in parts]
-    rows = learner._dark[0][2]
+    parts = (batch.new, batch.remembered)
+    new, stored_rows = (logits_by_hand(run.model.encoder, head, part) for part in parts)
+    logits = [new, *stored_rows.split(4)]
+    rows = batch.remembered.labels[3][:4]
     stored = learner.shared_tensors["a"][rows].double()
     assert stored.shape == (4, 2)
     expected = cross_entropy(logits[0], batch.labels[0]).mean()
     expected += 0.7 * ((logits[1][:, :2] - stored) ** 2).mean()
-    expected += 0.3 * cross_entropy(logits[2], batch.labels[2]).mean()
+    expected += 0.3 * cross_entropy(logits[2], batch.remembered.labels[1][4:]).mean()
     assert learner.loss(batch).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
@@ -247,13 +249,14 @@ def test_the_gradient_of_the_head_is_turned_aside_too(learner: Learner) -> None:
     """
     run, task = begun(learner)
     moved(run)
-    batch = first_batch(run, task)
+    mixed = next(run.learner.stored.mixed(task, Epoch(0, 1, SHORT), 0, 8))
+    batch = mixed if isinstance(learner, Gem) else Rehearsal.of(mixed, run.learner.learned)
     named = run.learner.shared_parameters()
     assert HEAD in named
     gradients = []
     for part in (slice(0, 1), slice(1, None)):
         run.model.zero_grad(set_to_none=True)
-        each = batch.only(part)
+        each = mixed.only(part)
         batch_loss(each, run.model(each)).backward()
         gradients.append([p.grad.double().clone() for p in named.values() if p.grad is not None])
     new, old = (torch.cat([g.flatten() for g in found]) for found in gradients)

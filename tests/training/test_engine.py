@@ -15,10 +15,10 @@ from stream.data.shared_head import with_shared_head
 from stream.data.task import SHARED_HEAD, Task
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
-from stream.learners.agem import Agem
 from stream.learners.base import Learner
 from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
+from stream.learners.gem import Gem
 from stream.learners.independent import Independent
 from stream.learners.joint import Joint
 from stream.learners.lwf import Lwf
@@ -278,7 +278,7 @@ def test_what_cannot_be_captured_is_eager_and_says_why() -> None:
         pick_engine("auto", Adapter(), CPU, 8, counting=False)
     )
     assert str(pick_engine("eager", Adapter(), CPU, 8, counting=False)) == "eager"
-    assert "changes gradients" in str(pick_engine("auto", Agem(), GPU, 8, counting=False))
+    assert "cannot be captured" in str(pick_engine("auto", Gem(), GPU, 8, counting=False))
     assert "no training steps" in str(pick_engine("auto", Majority(), GPU, 8, counting=False))
     assert "operations are counted" in str(pick_engine("auto", Adapter(), GPU, 8, counting=True))
     with pytest.raises(UserError, match="captured cannot be: graphs need a CUDA device"):

@@ -1,17 +1,26 @@
-"""What methods share that keep examples of earlier tasks while they train shared weights."""
+"""What methods share that keep examples of earlier tasks while they train shared weights.
 
-from collections.abc import Sequence
+Stored examples come in blocks whose shapes do not depend on their tasks (`stream.data.mixture`),
+so that one captured step serves every draw.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from stream.config.setting import at_least, setting
+from stream.data.batches import Batch
+from stream.data.mixture import Rehearsal, heads_of, owners
 from stream.data.task import Task
 from stream.errors import require
 from stream.learners._shared.features import collected, text_vectors
 from stream.learners._shared.replay_buffer import BALANCES, SELECTIONS, ReplayBuffer
 from stream.learners._shared.sequential import Sequential
+from stream.learners.workload import Epoch
 from stream.models.encoder import Encoder
+from stream.models.losses import mixture_logits, mixture_loss, summed_loss
 
 
 @dataclass
@@ -58,6 +67,35 @@ class Replaying(Sequential):
         super().setup(encoder, task_names)
         budget = None if self.budget == "all" else int(self.budget)
         self.buffer = ReplayBuffer(budget, self.seed, self.balance, self.selection, self._vectors)
+
+    def begin_task(self, task: Task) -> None:
+        """Note whose outputs stand where among those of all earlier heads, once on the device."""
+        self._heads = [self.model.head(name) for name in heads_of(self.learned)]
+        columns = owners([head.outputs for head in self._heads])
+        self._owners = torch.from_numpy(columns).to(self.model.device)
+
+    def rehearsals(self, task: Task, epoch: Epoch) -> Iterator[Rehearsal]:
+        """Yield the batches of one epoch: new rows, and ``replayed`` stored ones in blocks."""
+        for batch in self.stored.mixed(task, epoch, self.pad_id, self.replayed):
+            yield Rehearsal.of(batch, self.learned)
+
+    def stored_losses(self, batch: Batch) -> list[torch.Tensor]:
+        """Return the summed losses of the blocks of stored rows of a batch, empty without any.
+
+        Heads whose tasks are not among a step's rows have gradients of 0 there.
+        """
+        losses = []
+        if isinstance(batch, Rehearsal) and batch.remembered is not None:
+            logits = mixture_logits(self._heads, self.model.states(batch.remembered))
+            losses.append(mixture_loss(logits, self._owners, batch.remembered))
+        if isinstance(batch, Rehearsal) and batch.spans is not None:
+            losses.append(summed_loss(batch.spans, self.model(batch.spans)))
+        return losses
+
+    def stored_loss(self, batch: Batch) -> torch.Tensor:
+        """Return the mean loss of the stored rows of a batch that has some."""
+        assert isinstance(batch, Rehearsal), "stored rows are in blocks"
+        return torch.stack(self.stored_losses(batch)).sum() / batch.stored_size
 
     def _vectors(self, task: Task) -> np.ndarray:
         """Return the encoder's vector of each training row of a task, float64 [N, D]."""

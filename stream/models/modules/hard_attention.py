@@ -22,10 +22,19 @@ MOST_EXPONENT = 50.0  # of a hyperbolic cosine, as in the released code
 
 
 class Scale:
-    """The s of all gates that learn; copies of the encoder share this object."""
+    """The s of all gates that learn; copies of the encoder share this object.
 
-    def __init__(self, s: float):
-        self.s = s
+    Attributes:
+        s: a scalar that stays where it is, so that a captured step reads what it is now. In
+            float64, since a number of Python's, which it stands for, is.
+    """
+
+    def __init__(self, s: float, device: torch.device):
+        self.s = torch.tensor(s, dtype=torch.float64, device=device)
+
+    def set(self, s: float) -> None:
+        """Give all gates another s."""
+        self.s.fill_(s)
 
     def __deepcopy__(self, memo: object) -> "Scale":
         """Return the same object."""
@@ -54,7 +63,7 @@ class TaskGates(Fresh):
             with torch.no_grad():
                 e.copy_(drawn)
 
-    def soft(self, s: float) -> Attention:
+    def soft(self, s: torch.Tensor) -> Attention:
         """Return sigmoid(s e)."""
         return Attention(torch.sigmoid(s * self.units), torch.sigmoid(s * self.outputs))
 
@@ -138,7 +147,7 @@ class Protection:
             self.free[f"{up}.weight"] = 1 - torch.minimum(outputs[:, None], units[None, :])
             self.free[f"{up}.bias"] = 1 - outputs
 
-    def occupied(self, task: str, s: float) -> torch.Tensor:
+    def occupied(self, task: str, s: torch.Tensor) -> torch.Tensor:
         """Return R of equation 5, a scalar: the share of the unused that the task's gates take."""
         taken, there = [], []
         for place, module in self._adapters.items():
@@ -158,7 +167,7 @@ def _used(module: AttendedSubLayer, tasks: Sequence[str]) -> Attention:
     return used
 
 
-def compensation(e: torch.Tensor, s: float, s_max: float) -> torch.Tensor:
+def compensation(e: torch.Tensor, s: torch.Tensor, s_max: float) -> torch.Tensor:
     """Return the factor of the gradient of ``e`` that undoes what s does to it, of its shape."""
     steep = torch.cosh((s * e).clamp(-MOST_EXPONENT, MOST_EXPONENT)) + 1
     return s_max / s * steep / (torch.cosh(e) + 1)

@@ -27,6 +27,7 @@ class Magnitudes:
     def __init__(self) -> None:
         self.shares: dict[str, torch.Tensor] = {}
         self._tokens: torch.Tensor | None = None  # [B, L]; None while nothing is noted
+        self._real: torch.Tensor | None = None  # [B]; None if all texts are
 
     def __deepcopy__(self, memo: object) -> "Magnitudes":
         """Return the same object."""
@@ -37,18 +38,20 @@ class Magnitudes:
         linear.register_forward_hook(partial(self._note, name))
 
     @contextmanager
-    def noting(self, tokens: torch.Tensor) -> Iterator[None]:
+    def noting(self, tokens: torch.Tensor, real: torch.Tensor | None = None) -> Iterator[None]:
         """Note the maps that compute inside the block.
 
         Args:
             tokens: [B, L], 1 where there is a token and 0 where there is padding.
+            real: which texts count, bool [B]; the others only fill up the batch. None if all do.
         """
         self.shares.clear()
-        self._tokens = tokens
+        self._tokens = tokens if real is None else tokens * real[:, None]
+        self._real = real
         try:
             yield
         finally:
-            self._tokens = None
+            self._tokens = self._real = None
 
     def _note(self, name: str, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         """Note one output [B, L, D_out]; or [..., D_out] of a map that reads no tokens.
@@ -63,6 +66,8 @@ class Magnitudes:
         if shares.shape[:-1] == self._tokens.shape:
             counts = self._tokens[..., None].to(shares.dtype)
             noted = (shares * counts).sum((0, 1)) / counts.sum()
+        elif self._real is not None and shares.shape[:-1] == self._real.shape:
+            noted = (shares * self._real[:, None]).sum(0) / self._real.sum()
         else:
             noted = shares.flatten(0, -2).mean(0)
         earlier = self.shares.get(name)
