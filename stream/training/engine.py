@@ -72,6 +72,7 @@ class Captured:
 
     def __init__(self, batch_size: int) -> None:
         self._batch_size = batch_size
+        torch.cuda.empty_cache()  # no other graph can use the memory of an engine that is gone
         self._stream = torch.cuda.Stream()
         self._pool = torch.cuda.graph_pool_handle()
         self._graphs: dict[Shape, _Graph] = {}
