@@ -29,9 +29,11 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright
 
-# The tables and figures of README.md and docs/paper.md, from the records in results/houlsby26.
+# Tables, figures and sentences of the comparison, from the records in results/evidence.
 figures: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.paper.table results/houlsby26 --out docs/evidence README.md docs/paper.md
+	$(BIN)/python -m benchmarks.evidence tables --out results/evidence --figures docs/evidence \
+		README.md docs/paper.md docs/protocol.md
+	$(BIN)/python -m benchmarks.older.table results docs/methods.md
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m benchmarks.docs.site

@@ -20,8 +20,8 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.paper import markdown
-from benchmarks.paper.markdown import table
+from benchmarks import markdown
+from benchmarks.markdown import table
 from stream.errors import first_line
 from tests.contract.matrix import COMMON, learners, shapes, verdict
 

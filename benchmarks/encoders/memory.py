@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from benchmarks.encoders.records import MEMORY, MIB, Case, Found, Measurement, cases_of
-from benchmarks.paper.trials import append_line
+from benchmarks.lines import append_line
 from stream.config.backbone import BackboneConfig
 from stream.config.run import TrainingConfig
 from stream.config.task import FilesSource, TaskSpec

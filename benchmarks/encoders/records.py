@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.paper.trials import read_lines
+from benchmarks.lines import read_lines
 
 FILE = "runs.jsonl"
 MEMORY = "memory.jsonl"

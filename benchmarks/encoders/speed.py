@@ -23,7 +23,7 @@ import torch
 from benchmarks.encoders.plan import SIZES
 from benchmarks.encoders.records import FILE, Measured, measured
 from benchmarks.encoders.ways import WAYS, Work
-from benchmarks.paper.trials import append_line
+from benchmarks.lines import append_line
 from stream.errors import first_line
 from stream.learners.adapter import Adapter
 from tests.contract.matrix import shapes

@@ -9,10 +9,10 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import markdown
 from benchmarks.encoders.plan import SIZES
 from benchmarks.encoders.records import MIB, Case, Found, Measured, Measurement, cases_of, measured
-from benchmarks.paper import markdown
-from benchmarks.paper.markdown import table
+from benchmarks.markdown import table
 from stream.formatting import DASH
 from stream.models import families as package
 from stream.models.families.family import Family, read_family

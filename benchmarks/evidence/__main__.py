@@ -3,7 +3,8 @@
 Run, with the data of all tasks in DIR:
 python -m benchmarks.evidence search --out results/evidence --workers 16 --per-gpu 8 data.root=DIR
 python -m benchmarks.evidence run    --out results/evidence --workers 16 --per-gpu 8 data.root=DIR
-What is kept in OUT is not done again, so a start that was stopped goes on.
+What is kept in OUT is not done again, so a start that was stopped goes on. Then, from OUT alone:
+python -m benchmarks.evidence tables --out results/evidence --figures docs/evidence FILE.md ...
 """
 
 import argparse
@@ -12,7 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.evidence.blocks import fill
+from benchmarks.evidence.figures import draw
 from benchmarks.evidence.plan import METHODS
+from benchmarks.evidence.records import Records
 from benchmarks.evidence.runs import run_missing
 from benchmarks.evidence.searches import search
 from stream.config.workers import WorkersConfig
@@ -22,16 +26,24 @@ from stream.run.settings import register_groups
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do a step; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("step", choices=("search", "run"))
+    parser.add_argument("step", choices=("search", "run", "tables"))
     parser.add_argument("--out", type=Path, required=True, help="where records are kept")
     parser.add_argument("--workers", type=int, default=1, help="runs at once")
     parser.add_argument("--per-gpu", type=int, help="of them on each GPU")
     parser.add_argument(
         "--only", type=re.compile, default=".", help="of METHOD, or of a run's GROUP/METHOD-sSEED"
     )
-    parser.add_argument("settings", nargs="*", help="as for run_stream.py, such as data.root=DIR")
+    parser.add_argument("--figures", type=Path, help="the folder that tables draws into")
+    parser.add_argument(
+        "settings",
+        nargs="*",
+        help="as for run_stream.py, such as data.root=DIR; of tables: the Markdown files to fill",
+    )
     given = parser.parse_intermixed_args(arguments)
     out = given.out.resolve()
+    if given.step == "tables":
+        write(Records(out), [Path(file) for file in given.settings], given.figures)
+        return 0
     if given.step == "search":
         per_gpu = [f"workers.per_gpu={given.per_gpu}"] if given.per_gpu else []
         more = [*given.settings, f"workers={given.workers}", *per_gpu, "workers.threads=1"]
@@ -44,6 +56,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     print("\n".join(failed), file=sys.stderr)
     return 1 if failed else 0
+
+
+def write(records: Records, files: Sequence[Path], figures: Path | None) -> None:
+    """Fill Markdown files and the list of runs, and draw.
+
+    Args:
+        records: all of them.
+        files: what to fill.
+        figures: where figures and the report go; None for neither.
+    """
+    for file in (*files, records.out / "README.md"):
+        fill(file, records)
+    if figures is not None:
+        draw(records, figures)
 
 
 if __name__ == "__main__":

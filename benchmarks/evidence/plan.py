@@ -113,6 +113,15 @@ GROUPS = (
     Group("minilm", ROWS, "minilm"),
     *(Group(f"minilm-{name}", (*ROWS, *order), "minilm") for name, order in ORDERS.items()),
 )
+COUNTED = Group(
+    "minilm-operations",
+    (
+        *("stream=houlsby26", "backbone=minilm", "limits.train=256", "limits.eval=50"),
+        *("training.epochs=1", "training.min_steps=1", "count_flops=true"),
+    ),
+    "minilm",
+)
+"""A short stream on which operations are counted, which the other runs do not: it takes time."""
 IN_OTHER_ORDERS = ("finetune", "replay", "ewc", "lwf", "shared_adapter", "adapter")
 """What is run in other orders; of what is isolated one method shows that they do not matter."""
 
@@ -175,6 +184,8 @@ def jobs() -> Iterator[Job]:
         yield from (Job(given, method, seed) for seed in MORE_SEEDS)
     for group in others:
         yield from (Job(group, BY_NAME[name], SEEDS[0]) for name in IN_OTHER_ORDERS)
+    with_steps = [method for method in METHODS if method.searched or method.choice]
+    yield from (Job(COUNTED, method, SEEDS[0]) for method in with_steps)
 
 
 def with_settings(planned: Sequence[str], more: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ python -m benchmarks.streams.runs run  --out results/streams --gpus 2 --workers 
 where the best value is at an end of the grid it goes on beyond it. ``run`` runs
 `benchmarks.streams.plan.jobs` with the best ones on test rows. A run is one line of OUT/tune.jsonl
 or OUT/runs.jsonl; what stands there is not run again. ``--mpnet`` is the folder of that encoder;
-without it its runs are left out. Run folders are those of multiruns (`benchmarks.paper.multirun`).
+without it its runs are left out. Run folders are those of multiruns (`benchmarks.multirun`).
 """
 
 import argparse
@@ -20,9 +20,8 @@ from typing import Any, Self
 
 import msgspec
 
-from benchmarks.paper.evidence import machine_name
-from benchmarks.paper.multirun import Machine, Multirun, shown, start
-from benchmarks.paper.trials import append_line, read_lines
+from benchmarks.lines import append_line, read_lines
+from benchmarks.multirun import Machine, Multirun, machine_name, shown, start
 from benchmarks.streams.plan import (
     ENCODERS,
     KEEPING_NOTHING,

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.paper import markdown
-from benchmarks.paper.markdown import spread, table
-from benchmarks.paper.trials import read_lines
+from benchmarks import markdown
+from benchmarks.lines import read_lines
+from benchmarks.markdown import spread, table
 from benchmarks.streams import published
 from benchmarks.streams.plan import (
     ALONE,

@@ -113,20 +113,20 @@ class _Loader(ConfigLoaderImpl):
     _mode: ClassVar[tuple[object, Any] | None] = None
     """What was composed last, and the mode that it says."""
 
-    def load_configuration(self, **named: Any) -> DictConfig:
+    def load_configuration(self, *arguments: Any, **named: Any) -> DictConfig:
         """Compose; nothing of what is made is garbage, so that none is looked for meanwhile.
 
         Hydra asks for the mode alone before it composes a run. What a check of the same settings
         has just composed says it too.
         """
-        asked = named["config_name"], tuple(named["overrides"])
+        asked = *arguments, named.get("config_name"), tuple(named.get("overrides", ()))
         for_mode = not named.get("validate_sweep_overrides", True)
         if for_mode and _Loader._mode is not None and _Loader._mode[0] == asked:
             return OmegaConf.create({"hydra": {"mode": _Loader._mode[1]}})
         collects = gc.isenabled()
         gc.disable()
         try:
-            composed = super().load_configuration(**named)
+            composed = super().load_configuration(*arguments, **named)
         finally:
             if collects:
                 gc.enable()

@@ -59,6 +59,7 @@ class RowRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
         times: of this task.
         totals: of the run so far.
         losses: of every step.
+        eager: why steps that should have been captured were not.
         fingerprints: those that are new or changed.
         flops: operations spent, of one pass over its rows, and passes.
         selection: with ``select``, what was tried and chosen.
@@ -74,6 +75,7 @@ class RowRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     times: RowTimes
     totals: TimeTotals
     losses: list[float] | None = None
+    eager: str = ""
     fingerprints: dict[str, str] = {}
     flops: tuple[int, int, int] | None = None
     selection: SelectionRecord | None = None
@@ -118,6 +120,7 @@ def row_of(record: "RunRecord", index: int, fingerprints: Mapping[str, str]) -> 
         times=RowTimes(**{key: _newest(getattr(times, key), record, index) for key in TIMES}),
         totals=record.timing.totals,
         losses=record.losses.get(name),
+        eager=record.eager.get(name, ""),
         fingerprints=dict(fingerprints),
         flops=_entry(flops and (flops.train, flops.one_pass, flops.epochs), record, index),
         selection=record.selection.get(name),
@@ -251,6 +254,8 @@ def _add(record: "RunRecord", row: RowRecord, places: Mapping[str, int]) -> None
             getattr(record.timing.by_task, key).append(value)
     record.timing.now(row.totals)
     record.fingerprints |= row.fingerprints
+    if row.eager:
+        record.eager[row.task] = row.eager
     _add_learned(record, row.task, row)
     _add_probe(record, index, row.probe)
     _add_optional(record, row)

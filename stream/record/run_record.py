@@ -60,6 +60,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
         majority: scores of always giving each task's majority answer; null in records written
             before it was kept.
         losses: of every step, by task; with ``select``, of the candidate that was chosen.
+        eager: by task, why steps that should have been captured as CUDA graphs were executed
+            eagerly, or some of them.
         fingerprints: of what serves each learned task.
         selection: with ``select``, by task, what was tried and chosen.
         config: the whole configuration, as JSON values.
@@ -94,6 +96,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     linear_probe: LinearProbeRecord | None = None
     flops: FlopRecord | None
     routing: RoutingRecord | None = None
+    eager: dict[str, str] = {}
     fingerprints: dict[str, str]
     selection: dict[str, SelectionRecord] = {}
     data: DataRecord
@@ -242,6 +245,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
             "routing": routing and RoutingRecord(kind=routing.kind),
             "fingerprints": {},
             "selection": {},
+            "eager": {},
         }
 
     @classmethod

@@ -82,4 +82,6 @@ def note_learned(run: Run, index: int, fitted: Fitted) -> None:
         passes = run.learner.workload(task, run.config.training).own_passes
         record.flops.add(fitted.flops, fitted.one_pass, passes)
     record.losses[task.name] = report.losses
+    if report.refused:
+        record.eager[task.name] = report.refused
     record.timing.learned(report.seconds, report.examples, report.steps)

@@ -10,7 +10,7 @@ pointer changes.
 import logging
 from collections.abc import Callable
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -37,6 +37,8 @@ Shape = tuple[Any, ...]
 
 class Eager:
     """The reference: kernel after kernel."""
+
+    refused: ClassVar[str] = ""
 
     def __init__(self, why: str = ""):
         self._why = why
@@ -70,6 +72,7 @@ class Captured:
 
     def __init__(self, batch_size: int) -> None:
         self._batch_size = batch_size
+        torch.cuda.empty_cache()  # no other graph can use the memory of an engine that is gone
         self._stream = torch.cuda.Stream()
         self._pool = torch.cuda.graph_pool_handle()
         self._graphs: dict[Shape, _Graph] = {}
@@ -83,6 +86,11 @@ class Captured:
 
     def __str__(self) -> str:
         return "captured (one CUDA graph per shape of the batch)"
+
+    @property
+    def refused(self) -> str:
+        """Why steps are executed eagerly from some step on; empty while they are captured."""
+        return self._refused
 
     def begin(self, learner: Learner, task: Task, weight_decay: float) -> torch.optim.AdamW:
         """Return an optimizer whose tensors are those of earlier tasks, as good as new."""

@@ -32,12 +32,17 @@ CUDA_CHECK_STEPS = 25  # reading a loss waits for the GPU, so there they are rea
 
 @dataclass(frozen=True)
 class FitReport:
-    """What learning one task took."""
+    """What learning one task took.
+
+    Attributes:
+        refused: why steps that should have been captured were executed eagerly; empty if none was.
+    """
 
     steps: int
     examples: int
     seconds: float
     losses: list[float] = field(repr=False)
+    refused: str = ""
 
 
 @dataclass(frozen=True)
@@ -161,11 +166,11 @@ class FitState:
             tensors=tensors,
         )
 
-    def report(self) -> FitReport:
-        """Return what learning the task took."""
+    def report(self, refused: str) -> FitReport:
+        """Return what learning the task took, and why steps were not captured if they should be."""
         self._losses.check()
         steps, examples = len(self._losses), self._state.examples
-        return FitReport(steps, examples, self._seconds(), self._losses.values)
+        return FitReport(steps, examples, self._seconds(), self._losses.values, refused)
 
 
 class _LossLog:

@@ -78,4 +78,4 @@ def fit(  # noqa: PLR0913 - what is learned, how it is executed, from where
     with meter.everything() if meter is not None else nullcontext():
         learner.finish(task)
     share_kept(learner, task, world)
-    return state.report()
+    return state.report(engine.refused)

@@ -9,7 +9,7 @@ from benchmarks.encoders.matrix import DEFECT, DOCUMENT, cells, matrix, reasons,
 from benchmarks.encoders.records import FILE, Measured, measured
 from benchmarks.encoders.table import captured, fill, remarks
 from benchmarks.encoders.table import speed as speed_table
-from benchmarks.paper.trials import append_line, read_lines
+from benchmarks.lines import append_line, read_lines
 from stream.formatting import DASH
 from stream.models.families.catalogue import known_types
 from tests.contract.matrix import COMMON, learners

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks.paper.trials import append_line
+from benchmarks.lines import append_line
 from benchmarks.streams.plan import ALONE, ENCODERS, METHODS, ORDERS, Job, jobs
 from benchmarks.streams.runs import StreamRun, best_values, beyond, search_job
 from benchmarks.streams.table import TABLES, Runs, fill

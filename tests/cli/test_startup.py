@@ -67,10 +67,17 @@ def begin(folder, config, resume):
     check("a run that begins")
     raise Begun
 run._run = begin
+composed = []
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+compose = ConfigLoaderImpl._load_configuration_impl
+def composing(self, **named):
+    composed.append(named["run_mode"].name)
+    return compose(self, **named)
+ConfigLoaderImpl._load_configuration_impl = composing
 try:
     run.main(["experiment=smoke"])
 except Begun:
-    print("begun")
+    print("begun", *composed)
 check("the end")
 """
 
@@ -88,7 +95,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     first, last = done.stdout.splitlines()
     assert first.startswith("adapter on custom: 3 tasks, GENERATED data, tiny, seed 0 (runs/")
-    assert last == "begun"
+    assert last == "begun RUN RUN"  # composed to check it, and by Hydra, which need not ask again
 
 
 def test_help_names_every_choice_that_there_is() -> None:

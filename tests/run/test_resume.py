@@ -9,6 +9,7 @@ import pytest
 from benchmarks.stress.kill import comparable
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
+from tests.run.learned import learned
 from tests.run.program import ROOT, TINY, Started, run, run_plain, start
 
 pytestmark = pytest.mark.slow
@@ -146,14 +147,14 @@ def test_two_processes_cannot_write_to_one_folder(tmp_path: Path) -> None:
 def test_a_finished_stream_grows_as_if_it_had_been_longer(tmp_path: Path) -> None:
     """With stored examples and probes; that every learner goes on is said in tests.contract."""
     given = ("learner=replay", "probe.every=4")
-    assert run(tmp_path, *given, TWO, "hydra.run.dir=grown")[0] == 0
+    learned(tmp_path / "grown", *given, TWO)
     code, _, err = run_plain(tmp_path, "resume=grown", TWO)
     assert code == 2
     assert "is complete; it can only go on with more tasks" in err
     longer = "task=[stsb,cola,crowdflower_airline]"
     code, _, err = run_plain(tmp_path, "resume=grown", longer)
     assert (code, err) == (0, "")
-    assert run(tmp_path, *given, longer, "hydra.run.dir=whole")[0] == 0
+    learned(tmp_path / "whole", *given, longer)
     assert comparable(tmp_path / "grown") == comparable(tmp_path / "whole")
     began, went_on = [*TINY, *given, "task=[stsb,cola]"], ["resume=grown", longer]
     assert RunRecord.read(tmp_path / "grown").overrides == [*began, *went_on]

@@ -1,6 +1,7 @@
 """Runs with workers end as without: digests, records, files; also stopped, and with candidates."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from copy import deepcopy
@@ -131,6 +132,18 @@ def test_one_that_is_stopped_goes_on_with_any_number_of_workers(
     assert len(kept) > 1
     learned = [job for job in engine.done if job.startswith("learning ")]
     assert len(learned) == (1 if then == 2 else 0)  # of three tasks two were learned
+
+
+def test_one_that_chooses_goes_on_with_another_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its untrained score is measured before what was learned is loaded."""
+    given = ["select={lr: [1e-2,3e-2]}", "training.min_steps=1", "data.train=8"]
+    first, longer = (composed(settings(*given, f"task=[{t}]")) for t in ("cola", "cola,rte"))
+    run(tmp_path / "alone", first)
+    shutil.copytree(tmp_path / "alone", tmp_path / "run")
+    hire(monkeypatch, 2, nothing)
+    assert run(tmp_path / "run", longer, 2) == run(tmp_path / "alone", longer)
 
 
 def test_an_error_of_a_worker_is_that_of_the_run(

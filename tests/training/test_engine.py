@@ -3,12 +3,14 @@
 import gc
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 import torch
 from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
+import stream
 from stream.config.run import TrainingConfig
 from stream.data.batches import Batch, training_rows
 from stream.data.shared_head import with_shared_head
@@ -179,6 +181,27 @@ def test_without_memory_a_step_learns_the_same_or_says_so(room: int) -> None:
         torch.cuda.set_per_process_memory_fraction(1.0)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=0.05, atol=0.02)
+
+
+@cuda
+def test_more_candidates_take_no_more_memory(tmp_path: Path) -> None:
+    """Each has graphs of its own, and memory for them."""
+
+    def peak(restarts: int) -> int:
+        torch.cuda.reset_peak_memory_stats()
+        stream.run_stream(
+            learner="adapter",
+            task=["cola", "rte"],
+            backbone="tiny",
+            tracking="none",
+            folder=tmp_path / str(restarts),
+            quiet=True,
+            overrides=[f"select.restarts={restarts}", "data.train=64", "figures=false"],
+        )
+        return torch.cuda.max_memory_reserved()
+
+    few = peak(2)
+    assert peak(10) < 1.5 * few
 
 
 @cuda

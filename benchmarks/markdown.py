@@ -15,9 +15,9 @@ def spread(values: Sequence[float]) -> str:
     return Estimate.of(values).show(percent, len(values)) if values else "not run"
 
 
-def table(header: str, lines: Iterable[Sequence[str]]) -> str:
-    """Return a table; ``header`` names its columns, separated by commas."""
-    names = header.split(",")
+def table(header: str | Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a table; ``header`` names its columns, in a text separated by commas."""
+    names = header.split(",") if isinstance(header, str) else [*header]
     rows = [names, ["---"] * len(names), *lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

@@ -147,3 +147,12 @@ def start(
     given.out.mkdir(parents=True, exist_ok=True)
     given.out = given.out.resolve()
     steps[given.step](given, Machine(given.workers, given.gpus))
+
+
+def machine_name() -> str:
+    """Return what the runs are executed on."""
+    import torch
+
+    gpus = torch.cuda.device_count()
+    name = f"{gpus} x {torch.cuda.get_device_name()}" if gpus else "CPU"
+    return f"{name}, {os.cpu_count()} cores, torch {torch.__version__}"

@@ -1,10 +1,10 @@
 """Every method on the same tasks: a small search each on validation rows, then one table on test.
 
-Run: python -m benchmarks.paper.methods tune --out DIR [settings], then ... table --out DIR.
+Run: python -m benchmarks.older.methods tune --out DIR [settings], then ... table --out DIR.
 Every method gets four settings and one seed (`SEARCH`) in ``tune``; ``table`` takes each one's best
 by average validation score, three seeds and the test split. A run is one line of DIR/tune.jsonl or
 DIR/table.jsonl; what stands there is not run again. ``table`` prints Markdown. Run folders are
-those of multiruns (`benchmarks.paper.multirun`).
+those of multiruns (`benchmarks.multirun`).
 """
 
 import argparse
@@ -12,12 +12,16 @@ import statistics
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from benchmarks.paper.markdown import NOTE, spread, table
-from benchmarks.paper.multirun import Machine, Multirun, add_options, shown
-from benchmarks.paper.trials import MethodRun, append_line, read_lines
+import msgspec
 
+from benchmarks.lines import append_line, read_lines
+from benchmarks.markdown import NOTE, spread, table
+from benchmarks.multirun import Machine, Multirun, add_options, shown
+from stream.record.run_record import LedgerRecord, MemoryRecord, RunRecord, TimingRecord
+
+HEADER = "method,settings,average score,learning score,forgetting,trained per task,stored,learning"
 Grid = tuple[str, tuple[float, ...]]
 Key = tuple[str, tuple[str, ...], int]
 
@@ -76,6 +80,43 @@ TASKS = (
 DEFAULTS = (f"task=[{TASKS}]", "limits.train=640", "limits.eval=500", "tracking=none")
 FIXED = ("evaluation.baseline=false", "checkpoint.enabled=false")
 SLOW = ("progressive", "adapterfusion", "lt_sft", "diff_pruning", "pals", "derpp_adapter")
+
+
+class MethodRun(msgspec.Struct, kw_only=True):
+    """A run of this module: a line of its tune.jsonl or table.jsonl.
+
+    Attributes:
+        chosen: its hyperparameter, such as ``learner.lr=0.001``; empty for a method without one.
+    """
+
+    method: str
+    chosen: tuple[str, ...]
+    seed: int
+    split: str
+    device: str
+    timing: TimingRecord
+    metrics: dict[str, float | None]
+    memory: MemoryRecord
+    ledger: LedgerRecord
+    matrix: list[list[float | None]]
+    order: list[str]
+    versions: dict[str, str]
+
+    @classmethod
+    def of(cls, method: str, chosen: tuple[str, ...], record: RunRecord) -> Self:
+        """Return the line of a finished run.
+
+        Args:
+            method: one of `SEARCH`.
+            chosen: its hyperparameter, as above.
+            record: what the run has shown.
+        """
+        same = {
+            name: getattr(record, name)
+            for name in cls.__struct_fields__
+            if name not in ("method", "chosen")
+        }
+        return cls(method=method, chosen=chosen, **same)
 
 
 class Batch(NamedTuple):
@@ -197,10 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen_of = best(done(tuned))
     batches = [Batch(m, chosen_of.get(m, ()), "seed", (1, 2, 3)) for m in methods]
     execute(batches, tested, "test", given)
-    header = (
-        "method,settings,average score,learning score,forgetting,trained per task,stored,learning"
-    )
-    print(table(header, rows(list(done(tested).values()), methods)), NOTE, sep="\n\n")
+    print(table(HEADER, rows(list(done(tested).values()), methods)), NOTE, sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -36,3 +36,6 @@ PAPER = {
 
 GLUE = list(LARGE)
 GLUE_CLASSES = [task for task in GLUE if task != "stsb"]
+
+ALL = {**LARGE, **PAPER}
+"""All 26 tasks, in the order of the stream."""

@@ -1,0 +1,31 @@
+"""What stands in documents between ``<!-- evidence:NAME -->`` and ``<!-- end -->``."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import markdown
+from benchmarks.evidence.commands import runs
+from benchmarks.evidence.records import Records
+from benchmarks.evidence.search_tables import methods, per_task_choice, searches
+from benchmarks.evidence.sentences import headline, verdicts
+from benchmarks.evidence.tables import brief, claims, differences, main, orders
+from benchmarks.evidence.task_tables import failures, missing, tasks
+
+KIND = "evidence"
+BLOCKS: dict[str, Callable[[Records], str]] = {
+    block.__name__: block
+    for block in (
+        *(methods, searches, per_task_choice, main, brief, differences, orders, claims),
+        *(tasks, failures, missing, headline, verdicts, runs),
+    )
+}
+
+
+def fill(path: Path, records: Records) -> None:
+    """Write the blocks of a Markdown file.
+
+    Args:
+        path: the file.
+        records: what they are made of.
+    """
+    markdown.fill(path, KIND, lambda name: BLOCKS[name](records))

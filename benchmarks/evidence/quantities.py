@@ -1,0 +1,136 @@
+"""What docs/protocol.md measures of a run: numbers of records, by task and by seed.
+
+T tasks, S seeds; scores are fractions.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from benchmarks.evidence.plan import ORDERS, SEEDS
+from benchmarks.evidence.records import Records
+from stream.metrics import forgetting_by_task
+from stream.record.run_record import RunRecord
+
+GIVEN = "minilm"
+"""The group of the tasks in the given order."""
+IN_ORDERS = (GIVEN, *(f"{GIVEN}-{order}" for order in ORDERS))
+"""The groups of the same tasks in all orders, the given one first."""
+ByTask = dict[str, float]
+
+
+def scores(run: RunRecord) -> ByTask:
+    """Return the score of every task after the last one."""
+    return dict(zip(run.order, map(float, run.scores[-1]), strict=True))
+
+
+def forgotten(run: RunRecord) -> ByTask:
+    """Return what was forgotten of every task but the last one."""
+    return dict(zip(run.order[:-1], map(float, forgetting_by_task(run.scores)), strict=True))
+
+
+def majority(run: RunRecord) -> ByTask:
+    """Return the score of giving each task's majority answer."""
+    assert run.majority is not None, f"{run.learner}, seed {run.seed}: no majority answers"
+    return dict(zip(run.order, map(float, np.array(run.majority, np.float64)), strict=True))
+
+
+def normalized(run: RunRecord, whole: RunRecord) -> float:
+    """Return how far a run is from not reading the text (0) to a whole model a task (1).
+
+    Args:
+        run: any run.
+        whole: that of `independent` with the same seed.
+    """
+    nothing = sum(majority(run).values())
+    return (sum(scores(run).values()) - nothing) / (sum(scores(whole).values()) - nothing)
+
+
+def normalized_scores(records: Records, method: str) -> list[float]:
+    """Return the normalized score of each run of a method in the given order that has one."""
+    whole = records.seeds(GIVEN, "independent")
+    runs = records.five(GIVEN, method)
+    return [normalized(run, whole[run.seed]) for run in runs if run.seed in whole]
+
+
+def differences(
+    records: Records, quantity: Callable[[RunRecord], ByTask], method: str, other: str = ""
+) -> np.ndarray:
+    """Return d[t, s], float64 [T, S]: a method's quantity, less another's where there is one.
+
+    Args:
+        records: all of them.
+        quantity: `scores` or `forgotten`.
+        method: its runs in the given order, of the seeds of tables.
+        other: the method that is subtracted; of its seeds those count that both have.
+    """
+    first = {run.seed: run for run in records.five(GIVEN, method)}
+    second = {run.seed: run for run in records.five(GIVEN, other)} if other else first
+    seeds = sorted(first.keys() & second.keys())
+    found = _array([quantity(first[seed]) for seed in seeds])
+    return found - _array([quantity(second[seed]) for seed in seeds]) if other else found
+
+
+def _array(by_seed: Sequence[ByTask]) -> np.ndarray:
+    """Return [T, S] of values by task, the tasks in the order of the first."""
+    tasks = list(by_seed[0]) if by_seed else []
+    assert all(found.keys() == set(tasks) for found in by_seed), "runs of other tasks"
+    return np.array([[found[task] for found in by_seed] for task in tasks], np.float64)
+
+
+def digests(run: RunRecord) -> dict[str, str]:
+    """Return what stands for every task's logits at the end."""
+    return {t: c.digest for t, c in zip(run.order, run.cells[-1], strict=True) if c is not None}
+
+
+def is_perfect(run: RunRecord) -> bool:
+    """Whether nothing was forgotten: not a digit of a score, not a bit of a logit."""
+    learned = [row[place] for place, row in enumerate(run.cells)]
+    same = [
+        first is not None and last is not None and first.digest == last.digest
+        for first, last in zip(learned, run.cells[-1], strict=True)
+    ]
+    earlier = len(run.order) - 1
+    memory = (run.memory.tasks_identical, run.memory.tasks_checked)
+    return run.metrics["forgetting"] == 0.0 and memory == (earlier, earlier) and all(same)
+
+
+def adapter_runs(records: Records) -> list[RunRecord]:
+    """Return every run of adapters: all seeds and orders, one setting or one for each task."""
+    names = re.compile(r".*/adapter(_per_task)?-s\d+")
+    return [run for name, run in records.runs.items() if names.fullmatch(name)]
+
+
+def at_majority(runs: Mapping[int, RunRecord], learned: ByTask) -> dict[str, list[int]]:
+    """Return the seeds with which tasks failed, by task: within a point of the majority answer.
+
+    Args:
+        runs: of one method, by seed.
+        learned: mean scores of whole models; a task counts where it is 5 points above the
+            majority answer.
+    """
+    found: dict[str, list[int]] = {}
+    for seed, run in sorted(runs.items()):
+        nothing, reached = majority(run), scores(run)
+        for task in run.order:
+            if learned[task] >= nothing[task] + 0.05 and reached[task] <= nothing[task] + 0.01:
+                found.setdefault(task, []).append(seed)
+    return found
+
+
+def mean_scores(runs: Sequence[RunRecord]) -> ByTask:
+    """Return the mean score of each task; empty without runs."""
+    tasks = runs[0].order if runs else []
+    return {task: float(np.mean([scores(run)[task] for run in runs])) for task in tasks}
+
+
+def in_orders(records: Records, method: str) -> list[RunRecord]:
+    """Return a method's runs in all orders, the given one first, with the first seed."""
+    found = [records.seeds(group, method).get(SEEDS[0]) for group in IN_ORDERS]
+    return [run for run in found if run is not None]
+
+
+def range_of(values: Sequence[float]) -> float:
+    """Return the largest value less the smallest."""
+    return max(values) - min(values)

@@ -1,0 +1,117 @@
+"""Tables of the settings in Markdown: what is searched, what was chosen, what each task prefers."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from benchmarks.evidence.plan import GROUPS, METHODS, Method
+from benchmarks.evidence.quantities import GIVEN
+from benchmarks.evidence.records import Records
+from benchmarks.evidence.searches import KeptSearch, chosen_for, kept_search
+from benchmarks.evidence.tables import NOT_RUN, named
+from benchmarks.markdown import table
+from stream.formatting import DASH, percent
+
+
+def settings(values: Mapping[str, Any]) -> str:
+    """Return settings as they are typed."""
+    return ", ".join(f"{key}={value:g}" for key, value in values.items()) or DASH
+
+
+def methods(records: Records) -> str:
+    """Return the methods of the plan, and what their searches begin with."""
+    del records  # the plan alone
+
+    def line(method: Method) -> Sequence[str]:
+        begun = [
+            f"{key} {', '.join(f'{value:g}' for value in values)}"
+            for key, values in method.searched.items()
+        ]
+        more = [f"head_lr of `{method.head_of}`"] if method.head_of else []
+        chosen = [f"within the run: `{method.choice}`"] if method.choice else []
+        seeds = "1 to 10" if method.ten_seeds else "1 to 5"
+        said = "; ".join([*begun, *more, *chosen]) or "nothing to choose"
+        return f"`{method.name}`", f"`{' '.join(method.settings[:1])}`", said, seeds
+
+    return table("method,settings,the search begins with,seeds", map(line, METHODS))
+
+
+def searches(records: Records) -> str:
+    """Return what was chosen of each method."""
+
+    def line(method: Method) -> Sequence[str]:
+        kept = kept_search(records.out, GIVEN, method.name)
+        chosen = chosen_for(records.out, GROUPS[0], method)
+        if kept is None or chosen is None:
+            return named(method.name), *[NOT_RUN] * 4
+        best = kept.found.trials[kept.found.best or 0]
+        done = sum(trial.status == "complete" for trial in kept.found.trials)
+        tried = (
+            f"{done} of {len(kept.found.trials)}" if done < len(kept.found.trials) else str(done)
+        )
+        inside = "; ".join(f"{key}: {told}" for key, told in kept.found.ends.items())
+        return named(method.name), tried, settings(chosen), inside, percent(best.score)
+
+    searched = [method for method in METHODS if method.searched]
+    return table(
+        "method,trials,chosen,does the best lie inside,validation score", map(line, searched)
+    )
+
+
+def best_of_each(kept: KeptSearch) -> tuple[float, Counter[str]]:
+    """Return what the best trial of each task would score on average, and which trials these are.
+
+    Of equal scores it is the trial that was tried first.
+    """
+    found, total = Counter[str](), 0.0
+    for place in range(len(kept.tasks)):
+        scores = ((number, by_task[place]) for number, by_task in kept.scores.items())
+        by_trial = {number: score for number, score in scores if score is not None}
+        best = max(by_trial, key=lambda number: (by_trial[number], -number))
+        found[settings(kept.found.trials[best].settings)] += 1
+        total += by_trial[best]
+    return total / len(kept.tasks), found
+
+
+def told(counts: Counter[str]) -> str:
+    """Return what was chosen how often, most often first."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return "; ".join(f"{value}: {number}" for value, number in ranked)
+
+
+def per_task_choice(records: Records) -> str:
+    """Return what a choice for each task gains over one setting for all, on validation rows."""
+
+    def lines() -> Iterator[Sequence[str]]:
+        for method in METHODS:
+            if not (method.isolated and method.searched):
+                continue
+            kept = kept_search(records.out, GIVEN, method.name)
+            if kept is None:
+                yield named(method.name), *[NOT_RUN] * 3
+                continue
+            each, counts = best_of_each(kept)
+            one = kept.found.trials[kept.found.best or 0].score
+            yield named(method.name), percent(one), percent(each), told(counts)
+        for method in METHODS:
+            if method.choice:
+                yield named(method.name), DASH, *within_runs(records, method.name)
+
+    names = "method,one setting for all tasks,the best of each task,chosen of how many tasks"
+    return table(names, lines())
+
+
+def within_runs(records: Records, method: str) -> tuple[str, str]:
+    """Return the validation score of what runs chose for their tasks, and what that was."""
+    runs = records.five(GIVEN, method)
+    chosen = [
+        task.candidates[task.chosen]
+        for run in runs
+        for task in run.selection.values()
+        if task.chosen is not None
+    ]
+    if not chosen:
+        return NOT_RUN, NOT_RUN
+    scores = [candidate.score for candidate in chosen if candidate.score is not None]
+    return percent(mean(scores)), told(Counter(settings(one.settings) for one in chosen))

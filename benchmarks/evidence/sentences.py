@@ -1,0 +1,126 @@
+"""Sentences with numbers in README and docs/paper.md, written from the records.
+
+A sentence whose runs are not there is left out.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import mean
+
+from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, Found, compared
+from benchmarks.evidence.quantities import GIVEN, adapter_runs, is_perfect, majority
+from benchmarks.evidence.records import Records
+from benchmarks.evidence.verdicts import Verdict, judged
+from stream.formatting import count, percent
+from stream.record.run_record import RunRecord
+
+
+def headline(records: Records) -> str:
+    """Return what the table of the README shows."""
+    found = compared(records)
+    sentences = [
+        _one_setting(records, found.get(ONE_SETTING)),
+        _memory(records),
+        _chosen_per_task(found.get(PER_TASK)),
+        _bounds(records),
+        _sequential(records),
+        *(_loses(records, name, what) for name, what in REMEDIES.items()),
+    ]
+    return "\n".join(sentence for sentence in sentences if sentence) or "Not run yet."
+
+
+REMEDIES = {
+    "replay": "Replay, which stores examples,",
+    "ewc": "EWC, which holds weights back,",
+    "shared_adapter": "One set of adapters for all tasks (`shared_adapter`)",
+}
+
+
+def apart(found: Found, of: str) -> str:
+    """Return how far above or below something a difference lies, with its interval."""
+    effect = found.effect
+    way = "below" if effect.mean < 0 else "above"
+    bounds = f"{percent(effect.low)} to {percent(effect.high)}"
+    points = percent(abs(effect.mean))
+    return f"{points} points {way} {of} (95% interval over tasks and seeds: {bounds})"
+
+
+def average(runs: Sequence[RunRecord], name: str) -> str:
+    """Return the mean of a metric, in points."""
+    return percent(mean(run.metrics[name] or 0.0 for run in runs))
+
+
+def _one_setting(records: Records, found: Found | None) -> str:
+    if found is None:
+        return ""
+    adapter, whole = (
+        records.five(GIVEN, name)[0].ledger.total_multiple or 0.0
+        for name in ("adapter", "independent")
+    )
+    text = apart(found, "a whole model per task")
+    return (
+        f"With one setting for all tasks, adapters end {text}; {adapter:.2f} encoders are stored "
+        f"instead of {whole:.2f}."
+    )
+
+
+def _memory(records: Records) -> str:
+    runs = adapter_runs(records)
+    if not runs:
+        return ""
+    perfect = sum(map(is_perfect, runs))
+    earlier = len(runs[0].order) - 1
+    return (
+        f"In {perfect} of {count(len(runs), 'run')} of adapters nothing is forgotten: each of the "
+        f"{earlier} earlier tasks ends with the logits that it had right after it was learned, bit "
+        "for bit."
+    )
+
+
+def _chosen_per_task(found: Found | None) -> str:
+    if found is None:
+        return ""
+    text = apart(found, "whole models that are chosen alike")
+    return f"With rate and start chosen for each task, as in the paper, adapters end {text}."
+
+
+def _bounds(records: Records) -> str:
+    runs = records.five(GIVEN, "adapter")
+    frozen = records.five(GIVEN, "frozen")
+    if not (runs and frozen):
+        return ""
+    nothing = percent(mean(mean(majority(run).values()) for run in runs))
+    return (
+        f"Always giving the majority answer scores {nothing}, a head on the untouched encoder "
+        f"{average(frozen, 'average_score')}."
+    )
+
+
+def _sequential(records: Records) -> str:
+    runs, whole = (records.five(GIVEN, name) for name in ("finetune", "independent"))
+    if not (runs and whole):
+        return ""
+    return (
+        f"One encoder that is fine-tuned along the stream scores "
+        f"{average(runs, 'learning_score')} right after each task (a whole model each: "
+        f"{average(whole, 'learning_score')}) and {average(runs, 'average_score')} at the end; it "
+        f"forgets {average(runs, 'forgetting')}."
+    )
+
+
+def _loses(records: Records, method: str, what: str) -> str:
+    runs = records.five(GIVEN, method)
+    if not runs:
+        return ""
+    ends, lost = average(runs, "average_score"), average(runs, "forgetting")
+    return f"{what} forgets {lost} and ends at {ends}."
+
+
+def verdicts(records: Records) -> str:
+    """Return how many claims agree, are contradicted, and are open."""
+    found = Counter(one.verdict for one in judged(records))
+    agree, contradicted, still_open = (found[verdict] for verdict in Verdict)
+    return (
+        f"Of {sum(found.values())} claims, {agree} agree with the records, {contradicted} are "
+        f"contradicted, and {still_open} are open."
+    )

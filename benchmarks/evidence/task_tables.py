@@ -1,0 +1,84 @@
+"""Tables of tasks in Markdown: the score of each, which ones failed; and what was not run."""
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks.evidence.plan import METHODS, jobs
+from benchmarks.evidence.published import ALL
+from benchmarks.evidence.quantities import GIVEN, at_majority, mean_scores, scores
+from benchmarks.evidence.records import Records
+from benchmarks.evidence.tables import NOT_RUN, named
+from benchmarks.markdown import spread, table
+from stream.formatting import DASH, count, percent
+
+BY_TASK = (
+    *("independent", "adapter", "independent_per_task", "adapter_per_task", "frozen", "finetune"),
+)
+METRICS = {
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "matthews_correlation": "Matthews",
+    "spearman": "Spearman",
+}
+NOTHING_YET = "Not run yet."
+
+
+def tasks(records: Records) -> str:
+    """Return the score of every task at the end, beside what the paper prints."""
+    found = {name: records.five(GIVEN, name) for name in BY_TASK}
+    some = next((runs[0] for runs in found.values() if runs), None)
+    if some is None:
+        return NOTHING_YET
+    by_name = {name: [scores(run) for run in runs] for name, runs in found.items()}
+
+    def lines() -> Iterator[Sequence[str]]:
+        for place, task in enumerate(some.order):
+            cells = [spread([row[task] for row in rows]) for rows in by_name.values()]
+            nothing = percent(some.majority[place]) if some.majority else DASH
+            published = map(str, ALL.get(task, (DASH, DASH)))
+            yield some.titles[place], METRICS[some.metric_names[place]], nothing, *cells, *published
+
+    header = ["task", "metric", "majority", *map(named, BY_TASK), "paper: full", "paper: adapters"]
+    return table(header, lines())
+
+
+def failures(records: Records) -> str:
+    """Return which tasks stayed at the majority answer although whole models learn them."""
+    whole = records.seeds(GIVEN, "independent")
+    learned = mean_scores(list(whole.values()))
+    if not learned:
+        return NOTHING_YET
+
+    def lines() -> Iterator[Sequence[str]]:
+        for method in ("adapter", "independent", *(m.name for m in METHODS if m.choice)):
+            runs = records.seeds(GIVEN, method)
+            if not runs:
+                yield named(method), *[NOT_RUN] * 3
+                continue
+            failed = at_majority(runs, learned)
+            which = [f"{task} ({shortly(seeds)})" for task, seeds in failed.items()]
+            number = sum(map(len, failed.values()))
+            tried = f"{count(len(runs), 'run')}, {count(len(learned), 'task')} each"
+            yield named(method), tried, str(number), "; ".join(which) or "none"
+
+    return table("method,tried,at the majority answer,which", lines())
+
+
+def missing(records: Records) -> str:
+    """Return what was planned and is not there."""
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for job in jobs():
+        if job.name not in records.runs:
+            seeds.setdefault((job.group.name, job.method.name), []).append(job.seed)
+    methods: dict[tuple[str, str], list[str]] = {}
+    for (group, method), left in seeds.items():
+        methods.setdefault((group, shortly(left)), []).append(f"`{method}`")
+    told = [f"`{of}`, {left}: {', '.join(names)}" for (of, left), names in methods.items()]
+    return f"Planned and not there: {'; '.join(told)}." if told else "Every planned run is there."
+
+
+def shortly(seeds: Sequence[int]) -> str:
+    """Return seeds that ascend in words: ``seeds 1 to 5`` where none between is left out."""
+    noun = "seed" if len(seeds) == 1 else "seeds"
+    if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
+        return f"{noun} {seeds[0]} to {seeds[-1]}"
+    return f"{noun} {', '.join(map(str, seeds))}"

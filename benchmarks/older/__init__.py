@@ -1,0 +1,1 @@
+"""Older comparisons, of ten tasks and of more rows; the tables of docs/methods.md."""

@@ -1,0 +1,75 @@
+"""Slim records of 26 tasks with made-up scores, as `benchmarks.evidence` keeps them, for tests."""
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.evidence.plan import COUNTED, Job, jobs
+from benchmarks.evidence.quantities import IN_ORDERS
+from benchmarks.evidence.records import RUNS, keep
+from stream.record.matrix import Cell
+from stream.record.parts import FlopRecord, MemoryRecord
+from stream.record.run_record import RunRecord
+from tests.record.made_record import made_record
+
+TASKS = [f"task_{number}" for number in range(26)]
+MAJORITY = np.linspace(0.3, 0.6, 26)
+LEARNED = {"majority": 0.0, "frozen": 0.15, "independent": 0.3, "layernorm": 0.25}
+LOST = {"finetune": 0.2, "shared_adapter": 0.25, "replay": 0.05, "ewc": 0.15, "lwf": 0.1}
+
+
+def made_run(job: Job) -> RunRecord:
+    """Return a run whose scores depend on its method, its tasks, its seed and its order."""
+    rng = np.random.default_rng([job.seed, zlib.crc32(job.method.name.encode())])
+    of_task = np.random.default_rng(job.seed).normal(0, 0.01, 26)  # of the seed, for all methods
+    learned = MAJORITY + LEARNED.get(job.method.name, 0.29)
+    if job.method.name != "majority":
+        learned = learned + of_task + rng.normal(0, 0.01, 26)
+    order = list(range(26))
+    if job.group.name in IN_ORDERS[1:]:
+        np.random.default_rng(zlib.crc32(job.group.name.encode())).shuffle(order)
+    lost = LOST.get(job.method.name, 0.0) * rng.uniform(0.5, 1.5, 26)
+    record = made_record(26, order=[TASKS[n] for n in order], seed=job.seed, source="files")
+    for after in range(26):
+        for place in range(after + 1):
+            share = (after - place) / 25 if job.method.name in LOST else 0.0
+            best = 0.05 if share and after == place + 1 else 0.0  # not right after learning
+            task = order[place]
+            record.matrix[after][place] = float(learned[task] - share * lost[task] + best)
+    examples = 9600 if job.group.name in IN_ORDERS else 1280
+    _evidence(record, job.method.name in LOST, examples)
+    if job.group == COUNTED:
+        record.flops = FlopRecord(train=[10**9 * (number + 3) for number in range(26)])
+    record.learner = job.method.name.removesuffix("_per_task")
+    record.status, record.overrides = "complete", job.settings({})
+    record.majority = [float(MAJORITY[n]) for n in order]
+    return record
+
+
+def _evidence(record: RunRecord, changes: bool, examples: int) -> None:
+    """Fill cells, memory, metrics, ledger and times."""
+    matrix = np.array(record.matrix, dtype=float)
+    for place, task in enumerate(record.order):
+        for after in (place, 25):
+            text = f"{record.seed}-{task}-{after if changes else 0}"
+            record.cells[after][place] = Cell(float(matrix[after, place]), text, "measured", 0.1)
+    best = np.nanmax(matrix[:, :-1][:-1], axis=0)
+    record.metrics.update(
+        average_score=float(matrix[-1].mean()),
+        learning_score=float(np.diag(matrix).mean()),
+        forgetting=float((best - matrix[-1, :-1]).mean()),
+    )
+    record.memory = MemoryRecord(
+        promised=not changes, tasks_checked=25, tasks_identical=0 if changes else 25
+    )
+    for number, task in enumerate(record.order):
+        record.ledger.add(task, 30, (1000 + 30 * (1 + len(record.ledger.tasks)), 4000), (0, 0))
+        record.timing.learned(2.0, examples + number, 300)
+
+
+def write_runs(out: Path, wanted: str = "") -> None:
+    """Write the made-up record of every planned run whose name begins so."""
+    for job in jobs():
+        if job.name.startswith(wanted):
+            keep(made_run(job), out / RUNS / job.name)

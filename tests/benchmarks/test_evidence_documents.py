@@ -1,0 +1,423 @@
+"""What documents say of the comparison, computed again from the JSON of its records.
+
+Nothing here uses how `benchmarks.evidence` computes. Everything is tested with made-up records of
+every planned run, and with the records and documents of this repository.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.evidence.__main__ import main
+from benchmarks.evidence.plan import METHODS, ORDERS, ROWS, jobs
+from benchmarks.evidence.task_tables import shortly
+from stream.run.settings import compose_settings
+from tests.benchmarks.made_evidence import write_runs
+
+ROOT = Path(__file__).parent.parent.parent
+RECORDS = ROOT / "results/evidence"
+DOCUMENTS = ("README.md", "docs/paper.md", "docs/protocol.md")
+NUMBER = re.compile(r"[+\u2212-]?\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?")
+SHOWN = re.compile(r"<!-- evidence:(\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Records as JSON by ``GROUP/METHOD-sSEED``, and the blocks of the documents about them."""
+
+    runs: dict[str, Any]
+    blocks: dict[str, str]
+
+    @classmethod
+    def of(cls, records: Path, documents: list[Path]) -> "Place":
+        files = sorted((records / "runs").glob("*/*/results.json"))
+        runs = {f"{f.parent.parent.name}/{f.parent.name}": json.loads(f.read_text()) for f in files}
+        text = "\n".join(document.read_text(encoding="utf-8") for document in documents)
+        return cls(runs, dict(SHOWN.findall(text)))
+
+    def seeds(self, method: str) -> dict[int, Any]:
+        found = {seed: self.runs.get(f"minilm/{method}-s{seed}") for seed in range(1, 6)}
+        return {seed: run for seed, run in found.items() if run is not None}
+
+    def rows(self, block: str) -> list[list[str]]:
+        lines = [x for x in self.blocks[block].splitlines() if x.startswith("| ")][2:]
+        return [[cell.strip() for cell in line[2:-2].split(" | ")] for line in lines]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    folder = tmp_path_factory.mktemp("made")
+    write_runs(folder)
+    documents = [folder / f"{number}.md" for number in range(len(DOCUMENTS))]
+    for name, document in zip(DOCUMENTS, documents, strict=True):
+        document.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "README.md").write_text((RECORDS / "README.md").read_text(encoding="utf-8"))
+    assert main(["tables", "--out", str(folder), *map(str, documents)]) == 0
+    return Place.of(folder, documents)
+
+
+@pytest.fixture(scope="module")
+def kept() -> Place:
+    return Place.of(RECORDS, [ROOT / name for name in DOCUMENTS])
+
+
+@pytest.fixture(params=["made", "kept"])
+def place(request: pytest.FixtureRequest) -> Place:
+    return request.getfixturevalue(request.param)
+
+
+def numbers(text: str) -> list[float]:
+    return [float(x.replace(",", "").replace("\u2212", "-")) for x in NUMBER.findall(text)]
+
+
+def last(run: Any) -> dict[str, float]:
+    return dict(zip(run["order"], run["matrix"][-1], strict=True))
+
+
+def lost(run: Any) -> dict[str, float]:
+    matrix = np.array(run["matrix"], dtype=float)
+    places = range(len(matrix) - 1)
+    return {run["order"][j]: max(matrix[j:-1, j]) - matrix[-1, j] for j in places}
+
+
+def spread(values: list[float]) -> list[float]:
+    """Mean and half of the t interval, in points."""
+    found = 100 * np.array(values)
+    if len(found) == 1:
+        return [found[0]]
+    return [found.mean(), stats.t.ppf(0.975, len(found) - 1) * stats.sem(found)]
+
+
+def crossed(place: Place, quantity: Callable[[Any], dict[str, float]], names: list[str]) -> Any:
+    """Differences in points as [task, seed], and their seeds."""
+    found = [place.seeds(name) for name in names]
+    seeds = [seed for seed in found[0] if all(seed in runs for runs in found)]
+    values = [[quantity(runs[seed]) for seed in seeds] for runs in found]
+    tasks = values[0][0].keys()
+    arrays = [np.array([[by[task] for by in one] for task in tasks]) for one in values]
+    return 100 * (arrays[0] - (arrays[1] if len(arrays) > 1 else 0.0))
+
+
+def interval(d: Any) -> tuple[list[float], float]:
+    """Mean and bounds over tasks and seeds by sums of squares; and the p value."""
+    (tasks, seeds), mean = d.shape, d.sum() / d.size
+    of_task, of_seed = d.sum(1) / seeds, d.sum(0) / tasks
+    squares = [seeds * ((of_task - mean) ** 2).sum(), tasks * ((of_seed - mean) ** 2).sum()]
+    left = ((d - mean) ** 2).sum() - sum(squares)
+    degrees = [tasks - 1, seeds - 1]
+    rest = left / (degrees[0] * degrees[1])
+    parts = [(square / n, n) for square, n in zip(squares, degrees, strict=True)]
+    parts = [(of_mean, n) for of_mean, n in parts if of_mean > rest]
+    terms = [*parts, (-rest, degrees[0] * degrees[1])] if len(parts) == 2 else parts
+    terms = terms or [(rest, degrees[0] * degrees[1])]
+    total = sum(term for term, _ in terms)
+    freedom = max(total**2 / sum(term**2 / n for term, n in terms), min(degrees))
+    error = (total / d.size) ** 0.5
+    half = stats.t.ppf(0.975, freedom) * error
+    return [mean, mean - half, mean + half], 2 * stats.t.sf(abs(mean) / error, freedom)
+
+
+def method_of(cell: str) -> str:
+    learner = re.match(r"`(\w+)`", cell).group(1)  # type: ignore[union-attr]
+    return f"{learner}_per_task" if "chosen per task" in cell else learner
+
+
+def normalized(place: Place, method: str) -> list[float]:
+    found, whole = place.seeds(method), place.seeds("independent")
+    values = []
+    for seed in [seed for seed in found if seed in whole]:
+        nothing = sum(found[seed]["majority"])
+        reached, most = (sum(last(runs[seed]).values()) for runs in (found, whole))
+        values.append((reached - nothing) / (most - nothing))
+    return [number / 100 for number in spread(values)] if values else []
+
+
+def method_row(place: Place, row: list[str], header: str) -> list[tuple[str, list[float], float]]:
+    """Cells of a row with the numbers that should be there, and how exactly."""
+    runs = [*place.seeds(method_of(row[0])).values()]
+    matrices = [np.array(run["matrix"], dtype=float) for run in runs]
+    times, tasks = [run["timing"] for run in runs], runs[0]["ledger"]["tasks"]
+    counted = operations(place, method_of(row[0]))
+    learning = [time["train_s"] + time["select_s"] for time in times]
+    expected = {
+        "score at the end": (spread([matrix[-1].mean() for matrix in matrices]), 0.051),
+        "normalized": (normalized(place, method_of(row[0])), 0.0051),
+        "right after learning": (spread([m.diagonal().mean() for m in matrices]), 0.051),
+        "forgetting": (spread([forgets(run) for run in runs]), 0.051),
+        "bit-identical": ([*sorted({same_logits(run) for run in runs}), 25], 0),
+        "stored (encoders)": ([runs[0]["ledger"]["total_multiple"] or 0.0], 0.0051),
+        "trained a task": ([float(np.mean([t["trained_parameters"] for t in tasks]))], 0.51),
+        "steps": ([float(np.median([time["steps"] for time in times]))], 0.51),
+        "operations": (counted, 0.051 * max(counted, default=0.0)),
+        "learning (s)": ([float(np.mean(learning))], 0.51),
+        "seeds": ([len(runs)], 0),
+    }
+    names = [name.strip() for name in header[2:-2].split(" | ")][1:]
+    return [(cell, *expected[name]) for name, cell in zip(names, row[1:], strict=True)]
+
+
+def same_logits(run: Any) -> int:
+    """How many earlier tasks have the digest at the end that they had first."""
+    places = range(len(run["order"]) - 1)
+    return sum(run["cells"][i][i]["digest"] == run["cells"][-1][i]["digest"] for i in places)
+
+
+def operations(place: Place, method: str) -> list[float]:
+    """By task: those of the short stream for one example, times the examples."""
+    short = place.runs.get(f"minilm-operations/{method}-s1")
+    if short is None:
+        return []
+    run = place.seeds(method)[1]
+    spent = dict(zip(short["order"], short["flops"]["train"], strict=True))
+    own = dict(zip(run["order"], run["timing"]["by_task"]["train_examples"], strict=True))
+    examples = dict(zip(short["order"], short["timing"]["by_task"]["train_examples"], strict=True))
+    return [sum(spent[task] / n * own[task] for task, n in examples.items() if n)]
+
+
+def differences_row(place: Place, row: list[str]) -> list[tuple[str, list[float], float]]:
+    quantity = lost if row[0] == "forgetting" else last
+    d = crossed(place, quantity, [method_of(cell) for cell in row[1:3] if cell != "nothing"])
+    mean, half = spread([*d.mean(0) / 100])
+    return [
+        (row[3], interval(d)[0], 0.0051),
+        (row[4], [mean - half, mean + half], 0.0051),
+        (row[6], [d.shape[1]], 0),
+    ]
+
+
+def orders_row(place: Place, row: list[str]) -> list[tuple[str, list[float], float]]:
+    method = method_of(row[0])
+    groups = ["minilm", *(f"minilm-{order}" for order in ORDERS)]
+    found = [place.runs.get(f"{group}/{method}-s1") for group in groups]
+    ends = [100 * np.mean([*last(run).values()]) if run else None for run in found]
+    cells = [
+        (row[1 + i], [end], 0.051) if end is not None else (row[1 + i], [], 0)
+        for i, end in enumerate(ends)
+    ]
+    if None not in ends:
+        cells.append((row[6], [max(ends) - min(ends)], 0.051))  # type: ignore[operator]
+    return cells
+
+
+def tasks_row(place: Place, row: list[str]) -> list[tuple[str, list[float], float]]:
+    some = next(run for run in place.runs.values())
+    task = some["order"][some["titles"].index(row[0])]
+    methods = ("independent", "adapter", "independent_per_task", "adapter_per_task")
+    cells = []
+    for cell, method in zip(row[3:9], (*methods, "frozen", "finetune"), strict=True):
+        values = [last(run)[task] for run in place.seeds(method).values()]
+        cells.append((cell, spread(values) if values else [], 0.051))
+    return cells
+
+
+ROWS_OF: dict[str, Callable[..., list[tuple[str, list[float], float]]]] = {
+    "main": method_row,
+    "brief": method_row,
+    "differences": differences_row,
+    "orders": orders_row,
+    "tasks": tasks_row,
+}
+
+
+def test_every_row_of_the_tables_follows_from_the_records(place: Place) -> None:
+    there = [
+        (name, row)
+        for name in ROWS_OF
+        for row in place.rows(name)
+        if set(row[3:]) != {"not run"} and set(row[1:]) != {"not run"}
+    ]
+    if place.runs:
+        assert len(there) >= 10
+    for name, row in there:
+        header = place.blocks[name].splitlines()[0]
+        more = [header] if ROWS_OF[name] is method_row else []
+        for cell, expected, near in ROWS_OF[name](place, row, *more):
+            assert numbers(cell) == pytest.approx(expected, abs=near), (name, row, cell)
+
+
+def test_p_values_are_corrected_for_all_differences(place: Place) -> None:
+    rows = place.rows("differences")
+    found = {}
+    for at, row in enumerate(rows):
+        if row[3] != "not run":
+            names = [method_of(cell) for cell in row[1:3] if cell != "nothing"]
+            found[at] = interval(crossed(place, lost if row[0] == "forgetting" else last, names))[1]
+    worst = 0.0
+    for rank, at in enumerate(sorted(found, key=found.__getitem__)):
+        worst = max(worst, min(1.0, (len(rows) - rank) * found[at]))
+        shown = rows[at][5]
+        assert shown == ("< 0.001" if worst < 0.001 else f"{worst:.3f}"), rows[at]
+
+
+def test_claims_have_the_numbers_of_their_differences(place: Place) -> None:
+    rows = {row[0]: row for row in place.rows("claims")}
+    assert len(rows) == 11
+    for words, names in (
+        ("Adapters, chosen per task", ["adapter_per_task", "independent_per_task"]),
+        ("One fixed setting", ["adapter", "independent"]),
+    ):
+        claim = next(row for name, row in rows.items() if name.startswith(words))
+        points = float(re.search(r"within ([\d.]+) points", claim[0]).group(1))  # type: ignore[union-attr]
+        if claim[1] == "not run":
+            assert claim[2] == "**open**"
+            continue
+        mean, low, high = interval(crossed(place, last, names))[0]
+        assert numbers(claim[1]) == pytest.approx([mean, low, high], abs=0.0051)
+        verdict = "agrees" if low > -points else "contradicted" if high < -points else "open"
+        assert claim[2] == f"**{verdict}**"
+    verdicts = [row[2].strip("*") for row in rows.values()]
+    told = numbers(place.blocks["verdicts"])
+    assert told == [11, *(verdicts.count(v) for v in ("agrees", "contradicted", "open"))]
+
+
+def mean_of(place: Place, method: str, what: Callable[[Any], float]) -> float:
+    return 100 * float(np.mean([what(run) for run in place.seeds(method).values()]))
+
+
+def ends(run: Any) -> float:
+    return float(np.mean(run["matrix"][-1]))
+
+
+def forgets(run: Any) -> float:
+    return float(np.mean([*lost(run).values()]))
+
+
+def loses(place: Place, method: str) -> list[float]:
+    return [mean_of(place, method, forgets), mean_of(place, method, ends)]
+
+
+def apart(place: Place, names: list[str], said: list[str]) -> list[float]:
+    """How far apart two methods are; the word for the direction is checked here."""
+    mean, low, high = interval(crossed(place, last, names))[0]
+    assert said == ["below" if mean < 0 else "above"]
+    return [abs(mean), 95, low, high]
+
+
+def stored(place: Place, method: str) -> float:
+    return place.seeds(method)[1]["ledger"]["total_multiple"]
+
+
+def one_setting(place: Place, sentence: str) -> list[float]:
+    found = apart(place, ["adapter", "independent"], re.findall("below|above", sentence))
+    return [*found, stored(place, "adapter"), stored(place, "independent")]
+
+
+def memory(place: Place, sentence: str) -> list[float]:
+    runs = [run for name, run in place.runs.items() if name.split("/")[1].startswith("adapter")]
+    perfect = 0
+    for run in runs:
+        same = [run["cells"][i][i]["digest"] == run["cells"][-1][i]["digest"] for i in range(26)]
+        perfect += all(same) and forgets(run) == 0
+    assert "nothing is forgotten" in sentence
+    return [perfect, len(runs), 25]
+
+
+def bounds(place: Place, _: str) -> list[float]:
+    nothing = mean_of(place, "adapter", lambda run: float(np.mean(run["majority"])))
+    return [nothing, mean_of(place, "frozen", ends)]
+
+
+def learns(run: Any) -> float:
+    return float(np.diag(run["matrix"]).mean())
+
+
+def sequential(place: Place, _: str) -> list[float]:
+    forgotten, at_end = loses(place, "finetune")
+    learned = [mean_of(place, name, learns) for name in ("finetune", "independent")]
+    return [*learned, at_end, forgotten]
+
+
+def chosen(place: Place, sentence: str) -> list[float]:
+    names = ["adapter_per_task", "independent_per_task"]
+    return apart(place, names, re.findall("below|above", sentence))
+
+
+SENTENCES: dict[str, Callable[[Place, str], list[float]]] = {
+    "With one setting": one_setting,
+    "In ": memory,
+    "With rate and start": chosen,
+    "Always": bounds,
+    "One encoder": sequential,
+    "Replay": lambda place, _: loses(place, "replay"),
+    "EWC": lambda place, _: loses(place, "ewc"),
+    "One set of adapters": lambda place, _: loses(place, "shared_adapter"),
+}
+
+
+def test_every_sentence_about_the_table_is_true(place: Place) -> None:
+    sentences = place.blocks["headline"].strip().splitlines()
+    if not place.runs:
+        assert sentences == ["Not run yet."]
+        return
+    for sentence in sentences:
+        (numbers_of,) = [f for begin, f in SENTENCES.items() if sentence.startswith(begin)]
+        assert numbers(sentence) == pytest.approx(numbers_of(place, sentence), abs=0.051), sentence
+
+
+def test_made_up_records_give_every_sentence_and_every_row(made: Place) -> None:
+    assert len(made.blocks["headline"].strip().splitlines()) == len(SENTENCES)
+    assert "not run" not in "".join(made.blocks[name] for name in (*ROWS_OF, "claims"))
+    assert made.blocks["missing"].strip() == "Every planned run is there."
+
+
+def test_documents_hold_the_blocks_of_the_records(tmp_path: Path) -> None:
+    names = (*DOCUMENTS, "results/evidence/README.md")
+    copies = [tmp_path / str(number) for number in range(len(names))]
+    for name, copy in zip(names, copies, strict=True):
+        copy.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    assert main(["tables", "--out", str(RECORDS), *map(str, copies)]) == 0
+    for name, copy in zip(names, copies, strict=True):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert copy.read_text(encoding="utf-8") == text, f"{name}: make figures"
+
+
+def test_the_protocol_has_the_methods_of_the_plan(kept: Place) -> None:
+    rows = {row[0].strip("`"): row for row in kept.rows("methods")}
+    assert list(rows) == [method.name for method in METHODS]
+    for method in METHODS:
+        _, settings, begun, seeds = rows[method.name]
+        assert settings.strip("`") in method.settings
+        for key, values in method.searched.items():
+            told = re.search(rf"(?:^|; ){key} ([^;]+)", begun)
+            assert told is not None
+            assert tuple(map(float, told.group(1).split(", "))) == values
+        assert method.choice in begun
+        assert seeds == ("1 to 10" if method.ten_seeds else "1 to 5")
+    protocol = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    for setting in ROWS:
+        assert f"`{setting}`" in protocol
+
+
+def test_every_planned_run_is_a_run() -> None:
+    planned = list(jobs())
+    assert len({job.name for job in planned}) == len(planned)
+    by_group = {job.group.name: job for job in planned}  # the last one of each
+    for name in ("minilm-random1", "minilm-operations"):
+        job = by_group[name]
+        values = dict.fromkeys(job.method.searched, 1e-3)
+        short = [s for s in job.settings(values) if not s.startswith(("stream=", "order"))]
+        config, _ = compose_settings([*short, "task=[cola,rte]", "data.root=here"])
+        assert config.seed == config.limits.seed == 1
+
+
+def test_every_record_has_its_command(kept: Place) -> None:
+    page = (RECORDS / "README.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| (\S+/\S+-s\d+) \|.* `(task-stream run .*)` \|$", page, re.M))
+    assert listed.keys() == kept.runs.keys()
+    for name, command in listed.items():
+        given = shlex.split(command)[2:]
+        own = [text for text in kept.runs[name]["overrides"] if not text.startswith("data.root=")]
+        assert given == [*own, "data.root=DIR"]
+
+
+def test_seeds_in_words() -> None:
+    words = [shortly(seeds) for seeds in ([1, 2, 3], [1, 3], [6], [1, 2, 4])]
+    assert words == ["seeds 1 to 3", "seeds 1, 3", "seed 6", "seeds 1, 2, 4"]
