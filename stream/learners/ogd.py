@@ -82,8 +82,8 @@ class Ogd(Sequential):
         with torch.no_grad():
             moves = [p - before for p, before in zip(self._held, self._before, strict=True)]
             project_out(self._bases(), moves, headed=self.shares_head)
-            for parameter, before, move in zip(self._held, self._before, moves, strict=True):
-                parameter.copy_(before + move)
+            pairs = zip(self._before, moves, strict=True)
+            copy_all(self._held, [before + move for before, move in pairs])
 
     def end_task(self, task: Task) -> None:
         """Store the directions that keep the task's outputs."""

@@ -69,12 +69,12 @@ class Si(Penalized):
             self.penalty.add_gradient(shared, 2 * self.strength)
 
     def after_step(self, batch: Batch) -> None:
-        """Go on along the path."""
+        """Go on along the path; in few kernels, since no graph holds them."""
         shared = self.shared_parameters()
         with torch.no_grad():
-            for name, parameter in shared.items():
-                moved = parameter - self._before[name]
-                self._path[name].addcmul_(self._gradient[name], moved, value=-1)
+            moved = torch._foreach_sub(list(shared.values()), list(self._before.values()))  # pyright: ignore[reportPrivateImportUsage]
+            paths, gradients = list(self._path.values()), list(self._gradient.values())
+            torch._foreach_addcmul_(paths, gradients, moved, value=-1)  # pyright: ignore[reportPrivateImportUsage]
 
     def end_task(self, task: Task) -> None:
         """Turn the path into importance."""

@@ -27,7 +27,9 @@ class Tags:
             are isolated by their heads alone.
         cuda_graph_safe: whether a training step may be captured as a CUDA graph. None: `loss` is
             captured and checked (`stream.training.engine`), `after_backward` is not. True says
-            that both read the same tensors of the same shapes throughout a task.
+            that both read and write the same tensors of the same shapes throughout a task, or
+            while ``fit_tensors`` has the same ones, and ask none for its values. False says
+            that a step cannot be captured.
         splits_batches: whether several ranks may each learn a slice of a batch: what `loss` and
             hooks read of the batch is summed over its examples, or taken as a mean by `Batch.mean`.
     """

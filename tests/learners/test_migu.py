@@ -140,3 +140,15 @@ def test_on_an_adapter_its_own_maps_are_masked(three_tasks: list[Task]) -> None:
     assert len(kept) == 4
     assert set(kept.values()) == {3}  # 0.7 of 8 rows is between the 5th and the 6th
     assert all(p.grad is None for n, p in named.items() if n.endswith("query.weight"))
+
+
+def test_rows_that_only_fill_up_a_batch_are_not_noted(three_tasks: list[Task]) -> None:
+    """A captured step pads its batches with rows and tokens."""
+    run, batch = begun(three_tasks)
+    shares = []
+    for each in (batch, batch.padded(12, batch.width + 8)):
+        run.learner.loss(each)
+        shares.append(dict(run.learner._magnitudes.shares))
+    assert len(shares[0]) == 2 * 6
+    for name, noted in shares[0].items():
+        torch.testing.assert_close(shares[1][name], noted, rtol=1e-4, atol=1e-7)

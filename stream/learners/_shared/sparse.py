@@ -16,6 +16,7 @@ from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners.base import Learner, Tags
 from stream.learners.workload import Epoch, Workload
+from stream.models.bf16 import copy_all
 
 CHOSEN = "chosen."
 
@@ -85,9 +86,10 @@ class Sparse(Learner):
     def after_step(self, batch: Batch) -> None:
         """Take back what moved elsewhere: old moments and decay do, without any gradient."""
         with torch.no_grad():
-            for name, chosen in self.chosen.items():
-                parameter = self.read_parameters[name]
-                parameter.copy_(torch.where(chosen, parameter, self.task_parameters.first[name]))
+            parameters = [self.read_parameters[name] for name in self.chosen]
+            first = [self.task_parameters.first[name] for name in self.chosen]
+            chosen = zip(self.chosen.values(), parameters, first, strict=True)
+            copy_all(parameters, [torch.where(*each) for each in chosen])
 
     def after_backward(self, batch: Batch) -> None:
         """Keep the gradients of the chosen entries alone."""
