@@ -110,11 +110,11 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/agem.py": (
         (COEFFICIENTS, SEQUENTIAL, *contract("agem")),
         (
-            ("new = batch.only(slice(0, 1))", "new = batch"),
+            ("new = batch.new if isinstance(batch, Rehearsal) else batch", "new = batch"),
             (".clamp(min=0)\n", "\n"),
             ("        self.model.zero_grad(set_to_none=True)\n", ""),
             ("g.add_(factor * r)", "g.add_(factor * r, alpha=0.5)"),
-            ("self.pad_id, self.replayed)", "self.pad_id, self.replayed // 2)"),
+            ("len(batch.blocks) == 1", "len(batch.blocks) > 1"),
         ),
     ),
     "stream/learners/bapna.py": (
@@ -135,7 +135,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/derpp.py": (
         (COEFFICIENTS, SEQUENTIAL, *contract("derpp")),
         (
-            ("return loss + self.beta *", "return loss + self.alpha *"),
+            ("self.beta, dark=False", "self.alpha, dark=False"),
             ("for _ in range(2)]", "for _ in range(1)] * 2"),
         ),
     ),
@@ -158,7 +158,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (REHEARSAL, *contract("er_ace")),
         (
             ("present = (labels[:, None] == classes).any(0)", "present = classes >= 0"),
-            ("loss = loss + batch_loss(stored,", "loss = loss + 2 * batch_loss(stored,"),
+            ("else loss + self.stored_loss(", "else loss + 2 * self.stored_loss("),
         ),
     ),
     "stream/learners/dora.py": (
@@ -395,7 +395,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("1 - 0.8 * progress", "1 - progress"),
             ("self.replayed, weights)", "self.replayed)"),
-            ("summed_loss(batch.spans, self.model(batch.spans))", "0"),
+            ("sum(self.stored_losses(batch), loss)", "loss"),
             ("weights / weights.sum() if", "weights[::-1] / weights.sum() if"),
         ),
     ),
@@ -410,12 +410,18 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (COEFFICIENTS, SEQUENTIAL, *contract("si")),
         (
             ("2 * self.strength", "self.strength"),
-            ("addcmul_(gradient, moved, value=-1)", "addcmul_(gradient, moved, value=1)"),
+            ("moved, value=-1)", "moved, value=1)"),
             (".clamp(smallest)).clamp(0)", ".clamp(smallest)).abs()"),
             (".square().mean()", ".square().sum()"),
             ("importance, decay=1.0)", "importance, decay=0.5)"),
-            ("p.grad.clone() for", "p.grad for"),
-            ("shared[name].detach().clone() for", "shared[name].detach() for"),
+            (
+                "copy_all([self._gradient[name] for name in noted], list(noted.values()))",
+                "self._gradient = dict(noted)",
+            ),
+            (
+                "copy_all(list(self._before.values()), list(shared.values()))",
+                "self._before = dict(shared)",
+            ),
         ),
     ),
     "stream/learners/stacked.py": (
@@ -495,8 +501,16 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("weights = weights / weights.sum()", "pass"),
         ),
     ),
+    "stream/learners/_shared/held_rows.py": (
+        (SEQUENTIAL, SHARING, COEFFICIENTS),
+        (
+            ("if self.dark else", "if not self.dark else"),
+            ("each.weight * len(mixture)", "each.weight"),
+            ("columns.masked_fill(places >= 0, IGNORED_LABEL)", "columns"),
+        ),
+    ),
     "stream/learners/_shared/replaying.py": (
-        (COEFFICIENTS, REPLAY, *contract("replay", "derpp")),
+        (COEFFICIENTS, REPLAY, LOSSES, *contract("replay", "derpp")),
         (
             (
                 "return any(name == met.head_name for met in (task, *self.learned))",
@@ -510,6 +524,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "self.seed, self.balance, self.selection, self._vectors",
                 "0, self.balance, self.selection, self._vectors",
             ),
+            ("self.pad_id, self.replayed)", "self.pad_id, self.replayed // 2)"),
+            ("summed_loss(batch.spans, self.model(batch.spans))", "torch.zeros(())"),
         ),
     ),
     "stream/learners/_shared/selection.py": (
@@ -561,10 +577,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (COEFFICIENTS, ISOLATED, *contract("lt_sft", "diff_pruning")),
         (
             ("self.second_start(name, change) * mask", "self.second_start(name, change)"),
-            (
-                "parameter.copy_(torch.where(chosen, parameter, self.task_parameters.first[name]))",
-                "pass",
-            ),
+            ("copy_all(parameters, [torch.where(*each) for each in chosen])", "pass"),
             ("gradient.mul_(chosen)", "pass"),
             ("p.detach() - first[name] for", "first[name] - p.detach() for"),
             ("flat.topk(", "flat.abs().topk(", "importances are sizes, never below 0"),

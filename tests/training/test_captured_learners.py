@@ -19,6 +19,7 @@ from stream.learners.finetune import Finetune
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
+from stream.training import engine
 from stream.training.engine import Captured, Eager, pick_engine
 from stream.training.loop import fit
 from tests.conftest import made_task, tiny_encoder
@@ -56,13 +57,13 @@ def tasks_for(learner: Learner) -> list[Task]:
     return [*old[: 2 if isinstance(learner, Replaying) else 1], made_task("i", 5, 29)]
 
 
-def small(name: str) -> Learner:
+def small(name: str, lr: float | None = None) -> Learner:
     """A method that rehearses as many stored rows in every step: fewer than there are.
 
     One that chooses entries leaves some out.
     """
     learner = made(name)
-    learner.lr = 1e-3
+    learner.lr = lr or learner.lr
     if isinstance(learner, Replaying):
         learner.replayed = 6
     if isinstance(learner, Sparse):
@@ -70,31 +71,31 @@ def small(name: str) -> Learner:
     return learner
 
 
-def losses_of(learner: Learner, engine: str) -> list[float]:
-    """Learn tasks on the CPU, as if it were a GPU; return every loss, and what is left.
+def results_of(learner: Learner, kind: str) -> tuple[list[float], list[float]]:
+    """Learn tasks on the CPU, as if it were a GPU; return the loss of every step, and what is left.
 
     That is the loss of the last task's rows, and how large the tensors are that are kept.
     """
     tasks = tasks_for(learner)
     learner.attach(TaskModel(still_encoder(), 0, dropout=0.0), tasks=tasks, seed=0, pad_id=0)
-    chosen = pick_engine(engine, learner, GPU, TRAINING.batch_size, counting=False)
-    assert isinstance(chosen, Captured if engine == "captured" else Eager)
-    losses = chain(*[fit(learner, task, TRAINING, engine=chosen).losses for task in tasks])
+    chosen = pick_engine(kind, learner, GPU, TRAINING.batch_size, counting=False)
+    assert isinstance(chosen, Captured if kind == "captured" else Eager)
+    losses = [*chain(*[fit(learner, task, TRAINING, engine=chosen).losses for task in tasks])]
     rows = np.arange(len(tasks[-1].split("train")))
     batch = collate([(tasks[-1], tasks[-1].split("train"), rows)], 0)
     kept = (tensor.double().norm() for tensor in learner.shared_tensors.values())
     with torch.no_grad():
         left = batch_loss(batch, learner.model.eval()(batch))
-    return [*losses, float(left), *map(float, kept)]
+    return losses, [float(left), *map(float, kept)]
 
 
-def both_losses(make: Callable[[], Learner]) -> tuple[list[float], list[float], str]:
-    """The losses of eager and of taped steps, and what the engine says when it gives up."""
-    expected = losses_of(make(), "eager")
+def both_results(make: Callable[[], Learner]) -> tuple[list[float], list[float], str]:
+    """Those of eager and of taped steps, and what the engine says when it gives up."""
+    expected, left = results_of(make(), "eager")
     with graphs_as_tapes() as tapes, refusals() as said:
-        found = losses_of(make(), "captured")
-    assert said or sum(tape.replays for tape in tapes) > len(tapes) > 2
-    return expected, found, " ".join(said)
+        found, rest = results_of(make(), "captured")
+    assert said or sum(tape.replays for tape in tapes) == len(found) > len(tapes) > 2
+    return [*expected, *left], [*found, *rest], " ".join(said)
 
 
 def test_the_methods_whose_steps_are_executed_eagerly_on_a_gpu_are_known() -> None:
@@ -111,7 +112,7 @@ def test_the_methods_whose_steps_are_executed_eagerly_on_a_gpu_are_known() -> No
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_step_made_again_on_the_same_tensors_learns_what_an_eager_one_does(name: str) -> None:
     """And no operation in it reads a value in Python."""
-    expected, found, refusal = both_losses(lambda: small(name))
+    expected, found, refusal = both_results(lambda: small(name, lr=1e-3))
     assert refusal == ""
     torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=1e-5, atol=1e-5)
 
@@ -150,7 +151,7 @@ class Wrong(Finetune):
 
 @pytest.mark.parametrize("how", ["item", "branch", "copy", "python", "new"])
 def test_what_no_graph_can_hold_is_found(how: str) -> None:
-    expected, found, refusal = both_losses(lambda: Wrong(how=how, lr=1e-2))
+    expected, found, refusal = both_results(lambda: Wrong(how=how, lr=1e-2))
     differ = not torch.allclose(torch.tensor(found), torch.tensor(expected), rtol=1e-3)
     assert (bool(refusal), differ) == (how in ("item", "branch", "copy"), how in ("python", "new"))
 
@@ -165,12 +166,20 @@ def test_captured_steps_of_methods_learn_what_eager_ones_do(
     tasks = [made_task("a", 2, 24), made_task("c", None, 24), made_task("b", 5, 29)]
     monkeypatch.setattr(Captured, "_pads", True)
     monkeypatch.setattr(torch.nn.Dropout, "forward", lambda module, values: values)
+    replay, replayed = engine._Graph.replay, []
+
+    def noted(graph: engine._Graph, batch: Batch) -> torch.Tensor:
+        replayed.append(len(batch))
+        return replay(graph, batch)
+
+    monkeypatch.setattr(engine._Graph, "replay", noted)
     with refusals() as said:
         (_, expected), (_, found) = (
-            learned(lambda: small(name), tasks, engine, half=half, encoder=still_encoder)
-            for engine in ("eager", "captured")
+            learned(lambda: small(name), tasks, kind, half=half, encoder=still_encoder)
+            for kind in ("eager", "captured")
         )
     assert said == []
+    assert len(replayed) == sum(map(len, found))  # every step
     near = {"rtol": 0.05, "atol": 0.02} if half else {"rtol": 1e-4, "atol": 1e-5}
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(torch.tensor(one), torch.tensor(other), **near)
