@@ -1,7 +1,9 @@
 """What methods share that keep examples of earlier tasks while they train shared weights.
 
 Stored examples come in blocks whose shapes do not depend on their tasks (`stream.data.mixture`),
-so that one captured step serves every draw.
+so that one captured step serves every draw. Their losses read the heads of all earlier tasks, so a
+head whose task is not among a step's examples has a gradient of 0 there, and goes on by AdamW's
+momentum and weight decay.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,10 +82,7 @@ class Replaying(Sequential):
             yield Rehearsal.of(batch, self.learned)
 
     def stored_losses(self, batch: Batch) -> list[torch.Tensor]:
-        """Return the summed losses of the blocks of stored rows of a batch, empty without any.
-
-        Heads whose tasks are not among a step's rows have gradients of 0 there.
-        """
+        """Return the summed losses of the blocks of stored rows of a batch, empty without any."""
         losses = []
         if isinstance(batch, Rehearsal) and batch.remembered is not None:
             logits = mixture_logits(self._heads, self.model.states(batch.remembered))
