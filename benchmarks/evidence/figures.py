@@ -10,7 +10,8 @@ import msgspec
 from analysis.figures.write import TOGETHER
 from analysis.report.write import write_report
 from analysis.runs.collect import RecordedRun
-from benchmarks.evidence.plan import METHODS, SEEDS
+from benchmarks.evidence.methods import METHODS
+from benchmarks.evidence.plan import SEEDS
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import RUNS, Records
 from benchmarks.evidence.tables import HEADLINE

@@ -21,6 +21,9 @@ from stream.record.run_record import RunRecord
 from stream.run_folder import FILE_NAME
 from stream.workers.engine import Engine, Worker
 
+PLACES = ("data.root=", "backbone.origin=", "backbone.location=")
+"""Settings that say where things are, which differ from machine to machine."""
+
 
 def run_one(worker: Worker, settings: list[str], folder: Path) -> None:
     """Run a learner over a stream, on a worker; the run folder is there afterwards."""
@@ -66,7 +69,7 @@ def missing(out: Path, job: Job, more: Sequence[str]) -> list[str] | None:
     settings = with_settings(job.settings(chosen), more)
     file = out / RUNS / job.name / FILE_NAME
     had = set(RunRecord.read(file).overrides or []) if file.exists() else set()
-    elsewhere = {text for text in settings if text.startswith("data.root=")}
+    elsewhere = {text for text in settings if text.startswith(PLACES)}
     return None if had >= set(settings) - elsewhere else settings
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.evidence.plan import METHODS, jobs
+from benchmarks.evidence.methods import METHODS
+from benchmarks.evidence.plan import jobs
 from benchmarks.evidence.published import ALL
 from benchmarks.evidence.quantities import GIVEN, at_majority, mean_scores, scores
 from benchmarks.evidence.records import Records
