@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.evidence.again import run_again
 from benchmarks.evidence.blocks import fill
 from benchmarks.evidence.figures import draw
 from benchmarks.evidence.records import Records
@@ -25,7 +26,7 @@ from stream.run.settings import register_groups
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do a step; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("step", choices=("search", "run", "tables"))
+    parser.add_argument("step", choices=("search", "run", "again", "tables"))
     parser.add_argument("--out", type=Path, required=True, help="where records are kept")
     parser.add_argument("--workers", type=int, default=1, help="runs at once")
     parser.add_argument("--per-gpu", type=int, help="of them on each GPU")
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=".",
         help="GROUP/METHOD, or GROUP/METHOD-sSEED",
     )
+    parser.add_argument("--count", type=int, default=10, help="how many runs are made again")
     parser.add_argument("--figures", type=Path, help="the folder that tables draws into")
     parser.add_argument(
         "settings",
@@ -53,9 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     register_groups()
     workers = WorkersConfig(count=given.workers, per_gpu=given.per_gpu, threads=1)
-    failed = run_missing(
-        out, given.settings, workers, lambda job: bool(given.only.search(job.name))
-    )
+    where = out, given.settings, workers, lambda job: bool(given.only.search(job.name))
+    failed = run_missing(*where) if given.step == "run" else run_again(*where, given.count)
     print("\n".join(failed), file=sys.stderr)
     return 1 if failed else 0
 

@@ -24,7 +24,7 @@ class Method:
 
     name: str
     settings: tuple[str, ...]
-    searched: dict[str, Values] = field(default_factory=dict)
+    searched: dict[str, Values] = field(default_factory=dict, hash=False)
     isolated: bool = False
     head_of: str = ""
     choice: str = ""
