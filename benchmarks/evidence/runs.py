@@ -43,7 +43,8 @@ def run_missing(
         workers: how many runs at once, and where.
         wanted: tells jobs that are wanted.
     """
-    todo = {job: given for job in filter(wanted, jobs()) if (given := missing(out, job, more))}
+    chosen = sorted(filter(wanted, jobs()), key=lambda job: not job.method.choice)  # longest first
+    todo = {job: given for job in chosen if (given := missing(out, job, more))}
     return run_all(todo, workers, lambda job, folder: keep_run(out, job, folder))
 
 
