@@ -51,11 +51,11 @@ def _after(name: str, **searched: Values) -> Method:
     return Method(name, (f"learner={name}",), searched, head_of="finetune")
 
 
-def _chosen(name: str, rates: str) -> Method:
+def _chosen(name: str, rates: str, head_of: str = "") -> Method:
     """Return a method whose rate is chosen for each task, from several starts."""
     choice = f"select={{lr: [{rates}], restarts: {RESTARTS}}}"
     given = (f"learner={name}", choice)
-    return Method(f"{name}_per_task", given, isolated=True, choice=choice)
+    return Method(f"{name}_per_task", given, isolated=True, choice=choice, head_of=head_of)
 
 
 def _sized(learner: str, key: str, value: int, **searched: Values) -> Method:
@@ -84,7 +84,7 @@ CORE = (
     _apart("majority"),
     _apart("tfidf"),
     _chosen("adapter", "3e-4, 1e-3, 3e-3"),
-    _chosen("independent", "3e-5, 1e-4, 3e-4"),
+    _chosen("independent", "3e-5, 1e-4, 3e-4", head_of="independent"),
 )
 """What the claims are about."""
 CATALOGUE = (

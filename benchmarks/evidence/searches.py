@@ -82,10 +82,10 @@ def chosen_for(out: Path, group: Group, method: Method) -> dict[str, float] | No
         group: the runs that it is for.
         method: the method; nothing is chosen where nothing is searched.
     """
-    if not method.searched:
-        return {}
-    search = kept_search(out, group.searches, method.name)
     head = head_rate(out, group.searches, method)
+    if not method.searched:
+        return head
+    search = kept_search(out, group.searches, method.name)
     return None if search is None or head is None else {**head, **search.chosen}
 
 
