@@ -1,4 +1,8 @@
-"""Which runs may stand side by side: those that saw the same tasks and data in the same order."""
+"""Which runs may stand side by side: those that saw the same tasks and data in the same order.
+
+Where training rows are drawn (``limits.seed``), runs with another seed may have drawn others: that
+is one more thing that varies from seed to seed. All runs of one seed have the same rows.
+"""
 
 from collections.abc import Sequence
 
@@ -13,13 +17,45 @@ class IncomparableRunsError(UserError):
 
 def check_comparable(runs: Sequence[RecordedRun]) -> None:
     """Raise `IncomparableRunsError`, naming the difference, unless all saw the same stream."""
-    first = runs[0]
+    group = _Group(runs[0], any_order=False)
     for run in runs[1:]:
-        difference = stream_difference(first.record, run.record)
-        if difference:
+        if found := group.difference(run):
+            other, difference = found
             raise IncomparableRunsError(
-                f"these runs cannot be compared: {first.path} and {run.path} differ in {difference}"
+                f"these runs cannot be compared: {other.path} and {run.path} differ in {difference}"
             )
+        group.add(run)
+
+
+class _Group:
+    """Runs of one stream.
+
+    Args:
+        first: the first of them.
+        any_order: the same tasks and data in different orders are one stream.
+    """
+
+    def __init__(self, first: RecordedRun, *, any_order: bool) -> None:
+        self.members = [first]
+        self._any_order = any_order
+        self._of_seed = {first.record.seed: first}
+
+    def difference(self, run: RecordedRun) -> tuple[RecordedRun, str] | None:
+        """Return a member whose stream is another one than a run's, and what differs."""
+        for member in {id(m): m for m in (self.members[0], self._alike(run))}.values():
+            found = stream_difference(member.record, run.record, any_order=self._any_order)
+            if found:
+                return member, found
+        return None
+
+    def _alike(self, run: RecordedRun) -> RecordedRun:
+        """Return the first member with a run's seed, or the first of all."""
+        return self._of_seed.get(run.record.seed, self.members[0])
+
+    def add(self, run: RecordedRun) -> None:
+        """Add a run of the same stream."""
+        self.members.append(run)
+        self._of_seed.setdefault(run.record.seed, run)
 
 
 def largest_comparable(
@@ -33,22 +69,20 @@ def largest_comparable(
         runs: at least one.
         any_order: the same tasks and data in different orders are one stream.
     """
-    groups: list[list[RecordedRun]] = []
+    groups: list[_Group] = []
     for run in runs:
-        for members in groups:
-            if not stream_difference(members[0].record, run.record, any_order=any_order):
-                members.append(run)
-                break
+        group = next((group for group in groups if group.difference(run) is None), None)
+        if group is None:
+            groups.append(_Group(run, any_order=any_order))
         else:
-            groups.append([run])
-    largest = max(groups, key=len)  # the first of the longest
-    first, chosen = largest[0], {id(run) for run in largest}
-    lines = []
+            group.add(run)
+    largest = max(groups, key=lambda group: len(group.members))  # the first of the longest
+    chosen, lines = {id(run) for run in largest.members}, []
     for run in runs:
-        if id(run) not in chosen:
-            difference = stream_difference(first.record, run.record, any_order=any_order)
-            lines.append(f"left out: {run.path}: not the stream of {first.path}, {difference}")
-    return largest, lines
+        if id(run) not in chosen and (found := largest.difference(run)):
+            other, difference = found
+            lines.append(f"left out: {run.path}: not the stream of {other.path}, {difference}")
+    return largest.members, lines
 
 
 def stream_difference(one: RunRecord, other: RunRecord, *, any_order: bool = False) -> str | None:
@@ -74,6 +108,32 @@ def stream_difference(one: RunRecord, other: RunRecord, *, any_order: bool = Fal
     for number, names in enumerate(zip(*orders, strict=True), start=1):
         if names[0] != names[1]:
             return f"{what}: task {number} is {names[0]} and {names[1]}"
-    if one.data.hash != other.data.hash:
+    if one.data.hash != other.data.hash and not _drew_others(one, other):
         return f"data hash: {one.data.hash[:12]} and {other.data.hash[:12]}"
     return None
+
+
+def _drew_others(one: RunRecord, other: RunRecord) -> bool:
+    """Whether two runs with different seeds differ in which training rows were drawn, and no more.
+
+    Args:
+        one: a record.
+        other: another record of the same tasks.
+    """
+    limits = [{**record.config.get("limits", {})} for record in (one, other)]
+    draws = [limit.pop("seed", None) for limit in limits]
+    held_out = [
+        {
+            task: {split: digest for split, digest in splits.items() if split != "train"}
+            for task, splits in record.data.hashes.items()
+        }
+        for record in (one, other)
+    ]
+    return (
+        one.seed != other.seed
+        and draws[0] != draws[1]
+        and limits[0] == limits[1]
+        and one.data.rows == other.data.rows
+        and held_out[0] == held_out[1]
+        and bool(held_out[0])
+    )

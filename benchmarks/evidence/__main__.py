@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.evidence.again import run_again
 from benchmarks.evidence.blocks import fill
 from benchmarks.evidence.figures import draw
-from benchmarks.evidence.plan import METHODS
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.runs import run_missing
 from benchmarks.evidence.searches import search
@@ -26,13 +26,17 @@ from stream.run.settings import register_groups
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do a step; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("step", choices=("search", "run", "tables"))
+    parser.add_argument("step", choices=("search", "run", "again", "tables"))
     parser.add_argument("--out", type=Path, required=True, help="where records are kept")
     parser.add_argument("--workers", type=int, default=1, help="runs at once")
     parser.add_argument("--per-gpu", type=int, help="of them on each GPU")
     parser.add_argument(
-        "--only", type=re.compile, default=".", help="of METHOD, or of a run's GROUP/METHOD-sSEED"
+        "--only",
+        type=re.compile,
+        default=".",
+        help="GROUP/METHOD, or GROUP/METHOD-sSEED",
     )
+    parser.add_argument("--count", type=int, default=10, help="how many runs are made again")
     parser.add_argument("--figures", type=Path, help="the folder that tables draws into")
     parser.add_argument(
         "settings",
@@ -47,13 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.step == "search":
         per_gpu = [f"workers.per_gpu={given.per_gpu}"] if given.per_gpu else []
         more = [*given.settings, f"workers={given.workers}", *per_gpu, "workers.threads=1"]
-        search(out, more, {method.name for method in METHODS if given.only.search(method.name)})
+        search(out, more, lambda name: bool(given.only.search(name)))
         return 0
     register_groups()
     workers = WorkersConfig(count=given.workers, per_gpu=given.per_gpu, threads=1)
-    failed = run_missing(
-        out, given.settings, workers, lambda job: bool(given.only.search(job.name))
-    )
+    where = out, given.settings, workers, lambda job: bool(given.only.search(job.name))
+    failed = run_missing(*where) if given.step == "run" else run_again(*where, given.count)
     print("\n".join(failed), file=sys.stderr)
     return 1 if failed else 0
 

@@ -9,14 +9,14 @@ from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import methods, per_task_choice, searches
 from benchmarks.evidence.sentences import headline, verdicts
 from benchmarks.evidence.tables import brief, claims, differences, main, orders
-from benchmarks.evidence.task_tables import failures, missing, tasks
+from benchmarks.evidence.task_tables import again, failures, missing, tasks
 
 KIND = "evidence"
 BLOCKS: dict[str, Callable[[Records], str]] = {
     block.__name__: block
     for block in (
         *(methods, searches, per_task_choice, main, brief, differences, orders, claims),
-        *(tasks, failures, missing, headline, verdicts, runs),
+        *(tasks, failures, again, missing, headline, verdicts, runs),
     )
 }
 

@@ -3,7 +3,6 @@
 T tasks, S seeds; scores are fractions.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -97,9 +96,8 @@ def is_perfect(run: RunRecord) -> bool:
 
 
 def adapter_runs(records: Records) -> list[RunRecord]:
-    """Return every run of adapters: all seeds and orders, one setting or one for each task."""
-    names = re.compile(r".*/adapter(_per_task)?-s\d+")
-    return [run for name, run in records.runs.items() if names.fullmatch(name)]
+    """Return every run of adapters: all seeds, orders, encoders, sizes, chosen per task or not."""
+    return [run for run in records.runs.values() if run.learner == "adapter"]
 
 
 def at_majority(runs: Mapping[int, RunRecord], learned: ByTask) -> dict[str, list[int]]:

@@ -15,7 +15,26 @@ from stream.record.run_record import RunRecord
 from stream.run_folder import FILE_NAME
 
 RUNS = "runs"
+AGAIN = "again.jsonl"
 VERIFIED = "verify.txt"
+
+
+class Again(msgspec.Struct, kw_only=True):
+    """A run that was made again.
+
+    Attributes:
+        run: its name, ``GROUP/METHOD-sSEED``.
+        tasks: how many it has.
+        identical: how many have the same logits, right after they were learned and at the end.
+        largest: the largest difference of a score, a fraction.
+        devices: where it ran at first, and now.
+    """
+
+    run: str
+    tasks: int
+    identical: int
+    largest: float
+    devices: tuple[str, str]
 
 
 def slim(record: RunRecord) -> RunRecord:

@@ -6,7 +6,7 @@ What is kept in ``OUT/runs`` with the settings of the plan is not run again.
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from pathlib import Path
 
@@ -16,10 +16,13 @@ from benchmarks.evidence.plan import Job, jobs, with_settings
 from benchmarks.evidence.records import RUNS, VERIFIED, keep
 from benchmarks.evidence.searches import SCRATCH, chosen_for
 from stream.config.workers import WorkersConfig
-from stream.errors import UserError
+from stream.errors import UserError, first_line
 from stream.record.run_record import RunRecord
 from stream.run_folder import FILE_NAME
 from stream.workers.engine import Engine, Worker
+
+PLACES = ("data.root=", "backbone.origin=", "backbone.location=")
+"""Settings that say where things are, which differ from machine to machine."""
 
 
 def run_one(worker: Worker, settings: list[str], folder: Path) -> None:
@@ -30,10 +33,7 @@ def run_one(worker: Worker, settings: list[str], folder: Path) -> None:
 
 
 def run_missing(
-    out: Path,
-    more: Sequence[str],
-    workers: WorkersConfig,
-    wanted: Callable[[Job], bool],
+    out: Path, more: Sequence[str], workers: WorkersConfig, wanted: Callable[[Job], bool]
 ) -> list[str]:
     """Run what is missing of the plan; return what failed, in a line each.
 
@@ -43,19 +43,51 @@ def run_missing(
         workers: how many runs at once, and where.
         wanted: tells jobs that are wanted.
     """
+    chosen = sorted(filter(wanted, jobs()), key=lambda job: not job.method.choice)  # longest first
+    todo = {job: given for job in chosen if (given := missing(out, job, more))}
+    return run_all(todo, workers, lambda job, folder: keep_run(out, job, folder))
+
+
+def run_all(
+    todo: Mapping[Job, list[str]],
+    workers: WorkersConfig,
+    ended: Callable[[Job, Path], str],
+) -> list[str]:
+    """Run jobs on workers; return what failed, in a line each.
+
+    Args:
+        todo: the settings of each job.
+        workers: how many runs at once, and where.
+        ended: is given a job and its run folder, which is removed then; returns what to say of it,
+            or raises `UserError`.
+    """
     from stream.run.engines import engine_for  # with torch
 
-    todo = [(job, given) for job in filter(wanted, jobs()) if (given := missing(out, job, more))]
     failed = []
     with engine_for(workers, "auto") as engine:
-        begun = {begin(engine, job, given): job for job, given in todo}
+        begun = {begin(engine, job, given): job for job, given in todo.items()}
         for number, future in enumerate(as_completed(begun), start=1):
             job = begun[future]
-            told = _ended(out, future, job)
-            print(f"{number}/{len(todo)} {job.name}: {told}", file=sys.stderr, flush=True)
-            if future.exception() is not None:
+            told, good = _outcome(future, job, ended)
+            if not good:
                 failed.append(f"{job.name}: {told}")
+            print(f"{number}/{len(todo)} {job.name}: {told}", file=sys.stderr, flush=True)
     return failed
+
+
+def _outcome(
+    future: "Future[None]", job: Job, ended: Callable[[Job, Path], str]
+) -> tuple[str, bool]:
+    """Return what to say of a run that ended, and whether all is well; remove its folder then."""
+    error, folder = future.exception(), SCRATCH / job.name
+    if error is not None:
+        return f"{type(error).__name__}: {first_line(error)}", False
+    try:
+        told = ended(job, folder)
+    except UserError as problem:
+        return str(problem), False
+    shutil.rmtree(folder)
+    return told, True
 
 
 def missing(out: Path, job: Job, more: Sequence[str]) -> list[str] | None:
@@ -66,7 +98,7 @@ def missing(out: Path, job: Job, more: Sequence[str]) -> list[str] | None:
     settings = with_settings(job.settings(chosen), more)
     file = out / RUNS / job.name / FILE_NAME
     had = set(RunRecord.read(file).overrides or []) if file.exists() else set()
-    elsewhere = {text for text in settings if text.startswith("data.root=")}
+    elsewhere = {text for text in settings if text.startswith(PLACES)}
     return None if had >= set(settings) - elsewhere else settings
 
 
@@ -75,18 +107,16 @@ def begin(engine: Engine, job: Job, settings: list[str]) -> "Future[None]":
     return engine.submit(f"running {job.name}", run_one, settings, SCRATCH / job.name)
 
 
-def _ended(out: Path, future: "Future[None]", job: Job) -> str:
-    """Keep the record of a run that ended; say in a line what it came to."""
-    error = future.exception()
-    if error is not None:
-        return f"{type(error).__name__}: {error}"
-    folder = SCRATCH / job.name
-    record = RunRecord.read(folder)
-    kept = out / RUNS / job.name
+def keep_run(out: Path, job: Job, folder: Path) -> str:
+    """Keep the record of a complete run; return its score.
+
+    Raises:
+        UserError: a run that is verified does not verify.
+    """
+    record, kept = RunRecord.read(folder), out / RUNS / job.name
     keep(record, kept)
     if job.is_verified:
         verify(folder, kept / VERIFIED)
-    shutil.rmtree(folder)
     return f"{100 * (record.metrics['average_score'] or 0):.1f}"
 
 

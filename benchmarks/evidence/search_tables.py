@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from benchmarks.evidence.plan import GROUPS, METHODS, Method
+from benchmarks.evidence.methods import CORE, METHODS, Method
+from benchmarks.evidence.plan import GROUPS, MORE_SEEDS, SEEDS, TEN_SEEDS
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.searches import KeptSearch, chosen_for, kept_search
@@ -30,9 +31,10 @@ def methods(records: Records) -> str:
         ]
         more = [f"head_lr of `{method.head_of}`"] if method.head_of else []
         chosen = [f"within the run: `{method.choice}`"] if method.choice else []
-        seeds = "1 to 10" if method.ten_seeds else "1 to 5"
+        most = (MORE_SEEDS if method.name in TEN_SEEDS else SEEDS)[-1]
         said = "; ".join([*begun, *more, *chosen]) or "nothing to choose"
-        return f"`{method.name}`", f"`{' '.join(method.settings[:1])}`", said, seeds
+        fixed = method.settings[:1] if method.choice else method.settings
+        return f"`{method.name}`", f"`{' '.join(fixed)}`", said, f"1 to {most}"
 
     return table("method,settings,the search begins with,seeds", map(line, METHODS))
 
@@ -53,7 +55,8 @@ def searches(records: Records) -> str:
         inside = "; ".join(f"{key}: {told}" for key, told in kept.found.ends.items())
         return named(method.name), tried, settings(chosen), inside, percent(best.score)
 
-    searched = [method for method in METHODS if method.searched]
+    kept = {m.name for m in METHODS if kept_search(records.out, GIVEN, m.name) is not None}
+    searched = [m for m in METHODS if m.searched and (m in CORE or m.name in kept)]
     return table(
         "method,trials,chosen,does the best lie inside,validation score", map(line, searched)
     )
@@ -88,6 +91,8 @@ def per_task_choice(records: Records) -> str:
             if not (method.isolated and method.searched):
                 continue
             kept = kept_search(records.out, GIVEN, method.name)
+            if kept is None and method not in CORE:
+                continue
             if kept is None:
                 yield named(method.name), *[NOT_RUN] * 3
                 continue

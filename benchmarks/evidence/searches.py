@@ -4,29 +4,29 @@ Of each method ``OUT/searches/GROUP/METHOD.json`` is kept: every trial, with its
 What is there is not searched again.
 """
 
+import hashlib
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
 from benchmarks import ROOT
+from benchmarks.evidence.methods import BY_NAME, Method
 from benchmarks.evidence.plan import (
-    BY_NAME,
-    GROUPS,
     IN_SEARCHES,
-    METHODS,
     TRIALS,
     Group,
-    Method,
+    searched,
     with_settings,
 )
 from stream.record.run_record import RunRecord
 from stream.tuning.record import FILE_NAME, LearnerRecord, TuneRecord
 
 SEARCHES = "searches"
+PRESETS = "presets"
 SCRATCH = ROOT / "runs/evidence"
 
 
@@ -82,10 +82,10 @@ def chosen_for(out: Path, group: Group, method: Method) -> dict[str, float] | No
         group: the runs that it is for.
         method: the method; nothing is chosen where nothing is searched.
     """
-    if not method.searched:
-        return {}
-    search = kept_search(out, group.searches, method.name)
     head = head_rate(out, group.searches, method)
+    if not method.searched:
+        return head
+    search = kept_search(out, group.searches, method.name)
     return None if search is None or head is None else {**head, **search.chosen}
 
 
@@ -97,19 +97,19 @@ def head_rate(out: Path, group: str, method: Method) -> dict[str, float] | None:
     return None if search is None else {"head_lr": search.chosen["head_lr"]}
 
 
-def search(out: Path, more: Sequence[str], only: set[str]) -> None:
+def search(out: Path, more: Sequence[str], only: Callable[[str], bool]) -> None:
     """Search what is missing, methods side by side; those that need another one's rate afterwards.
 
     Args:
         out: the folder of all records.
         more: further settings of the command, such as ``data.root=DIR`` and ``workers=16``.
-        only: names of methods.
+        only: tells which ``GROUP/METHOD`` are wanted.
 
     Raises:
         CalledProcessError: a search failed; what was found is kept.
     """
-    for group in [group for group in GROUPS if group.name == group.searches]:
-        wanted = [m for m in METHODS if m.searched and m.name in only]
+    for group, methods in searched():
+        wanted = [m for m in methods if only(f"{group.name}/{m.name}")]
         missing = [m for m in wanted if kept_search(out, group.name, m.name) is None]
         for later in (False, True):
             now = [method for method in missing if bool(method.head_of) == later]
@@ -125,9 +125,12 @@ def search_together(
     Raises:
         CalledProcessError: the command failed.
     """
-    folder = SCRATCH / f"search-{group.name}-{'later' if methods[0].head_of else 'first'}"
+    # Named by what it searches, so that the same command goes on with it.
+    names = "-".join(method.name for method in methods)
+    folder = SCRATCH / f"search-{group.name}-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
     given = tune_settings(out, group, methods)
-    typed = [*with_settings(given, more), f"tune.out={folder}"]
+    presets = write_presets(methods, folder / PRESETS)
+    typed = ["--config-dir", str(presets), *with_settings(given, more), f"tune.out={folder}"]
     command = [sys.executable, "-m", "stream", "tune", *typed]
     try:
         subprocess.run(command, cwd=ROOT, check=True)
@@ -139,12 +142,28 @@ def tune_settings(out: Path, group: Group, methods: Sequence[Method]) -> list[st
     """Return what the command says of a search, without where things are."""
     given = [f"learner={','.join(method.name for method in methods)}"]
     for method in methods:
-        assert method.settings == (f"learner={method.name}",), method.name
         for key, value in (head_rate(out, group.name, method) or {}).items():
             given.append(f"{method.name}.{key}={value}")
         for key, values in method.searched.items():
             given.append(f"{method.name}.{key}={','.join(map(str, values))}")
     return [*given, *group.settings, *IN_SEARCHES, f"tune.trials={TRIALS}"]
+
+
+def write_presets(methods: Sequence[Method], folder: Path) -> Path:
+    """Write a preset of each method that is a learner with settings; return their folder.
+
+    A search knows learners by name, and some methods are the same one in several sizes.
+    """
+    (folder / "learner").mkdir(parents=True, exist_ok=True)
+    for method in methods:
+        learner = method.settings[0].removeprefix("learner=")
+        if method.name != learner:
+            lines = [
+                f"defaults: [{learner}, _self_]",
+                *(f"{k}: {v}" for k, v in method.fixed.items()),
+            ]
+            (folder / "learner" / f"{method.name}.yaml").write_text("\n".join(lines) + "\n")
+    return folder
 
 
 def keep(out: Path, group: Group, folder: Path, command: str) -> None:

@@ -18,7 +18,11 @@ from rich.console import Console
 
 from analysis.__main__ import main
 from analysis.runs.collect import RecordedRun, collect
-from analysis.runs.comparable import largest_comparable
+from analysis.runs.comparable import (
+    IncomparableRunsError,
+    check_comparable,
+    largest_comparable,
+)
 from analysis.runs.memory import memory_text
 from analysis.runs.methods import method_labels, variant_labels
 from analysis.runs.values import relative_steps
@@ -353,6 +357,37 @@ def test_the_largest_group_is_compared_even_where_it_does_not_come_first() -> No
     largest, lines = largest_comparable([*runs, *others], any_order=True)
     assert len(largest) == 3
     assert lines == ["left out: 3: not the stream of 0, data hash: aaaaaaaaaaaa and bbbbbbbbbbbb"]
+
+
+def drawn(seed: int, draw: int, **held_out: str) -> RunRecord:
+    """A run whose training rows were drawn; those of validation and test are the same."""
+    digests = {"train": f"{draw:064}", "validation": "c" * 64, "test": "d" * 64} | held_out
+    record = record_of(seed=seed)
+    record.data = data_of(f"{draw:064}")
+    record.data.hashes = dict.fromkeys(ORDER, digests)
+    record.config = {**record.config, "limits": {"train": 100, "seed": draw}}
+    return record
+
+
+def test_each_seed_may_draw_training_rows_of_its_own() -> None:
+    runs = runs_of(drawn(1, 1), drawn(2, 2), drawn(1, 1), drawn(2, 2))
+    assert largest_comparable(runs) == (runs, [])
+    check_comparable(runs)
+    other = drawn(4, 4)
+    other.config["limits"]["train"] = 200
+    found = {
+        "the same seed has other rows": drawn(2, 3),
+        "other rows to score": drawn(3, 3, test="e" * 64),
+        "more rows": other,
+        "other data, not another draw": drawn(4, 1),
+    }
+    found["other data, not another draw"].data.hash = "f" * 64
+    for run in found.values():
+        largest, lines = largest_comparable(runs_of(*(r.record for r in runs), run))
+        assert (len(largest), len(lines)) == (4, 1)
+        assert "data hash" in lines[0]
+        with pytest.raises(IncomparableRunsError):
+            check_comparable(runs_of(*(r.record for r in runs), run))
 
 
 def mixed(number: int) -> RunRecord:

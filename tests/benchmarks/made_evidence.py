@@ -41,7 +41,7 @@ def made_run(job: Job) -> RunRecord:
     _evidence(record, job.method.name in LOST, examples)
     if job.group == COUNTED:
         record.flops = FlopRecord(train=[10**9 * (number + 3) for number in range(26)])
-    record.learner = job.method.name.removesuffix("_per_task")
+    record.learner = job.method.settings[0].removeprefix("learner=")
     record.status, record.overrides = "complete", job.settings({})
     record.majority = [float(MAJORITY[n]) for n in order]
     return record

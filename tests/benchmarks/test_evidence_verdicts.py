@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.evidence import comparisons as c
-from benchmarks.evidence.plan import BY_NAME, GROUPS, MORE_SEEDS, SEEDS, Job
+from benchmarks.evidence.methods import BY_NAME
+from benchmarks.evidence.plan import GROUPS, MORE_SEEDS, SEEDS, Job
 from benchmarks.evidence.quantities import IN_ORDERS
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.statistics import Effect

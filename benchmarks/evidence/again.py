@@ -1,0 +1,69 @@
+"""Kept runs that are made again: do their logits have the same bits?
+
+Each is a line of ``OUT/again.jsonl``.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.evidence.plan import Job, jobs, with_settings
+from benchmarks.evidence.records import AGAIN, RUNS, Again
+from benchmarks.evidence.runs import run_all
+from benchmarks.evidence.searches import chosen_for
+from benchmarks.lines import append_line
+from stream.config.workers import WorkersConfig
+from stream.record.matrix import Cell
+from stream.record.run_record import RunRecord
+from stream.run_folder import FILE_NAME
+
+
+def run_again(
+    out: Path,
+    more: Sequence[str],
+    workers: WorkersConfig,
+    wanted: Callable[[Job], bool],
+    count: int,
+) -> list[str]:
+    """Make some of the kept runs again, and note what came of it; return what failed.
+
+    Args:
+        out: the folder of all records.
+        more: further settings of every run, such as ``data.root=DIR``.
+        workers: how many runs at once, and where.
+        wanted: tells jobs that may be chosen.
+        count: how many are, at random but always the same ones.
+    """
+    kept = [job for job in jobs() if wanted(job) and (out / RUNS / job.name / FILE_NAME).exists()]
+    todo = {}
+    for job in random.Random(0).sample(kept, min(count, len(kept))):
+        settings = job.settings(chosen_for(out, job.group, job.method) or {})
+        todo[job] = with_settings(settings, more)
+
+    def compare(job: Job, folder: Path) -> str:
+        first = RunRecord.read(out / RUNS / job.name)
+        found = compared(job.name, first, RunRecord.read(folder))
+        append_line(out / AGAIN, found)
+        return f"{found.identical} of {found.tasks} tasks have the same logits"
+
+    return run_all(todo, workers, compare)
+
+
+def compared(name: str, first: RunRecord, second: RunRecord) -> Again:
+    """Return what two runs of one command have in common."""
+    tasks = range(len(first.order))
+    same = [_evidence(first, task) == _evidence(second, task) for task in tasks]
+    pairs = zip(first.scores[-1], second.scores[-1], strict=True)
+    return Again(
+        run=name,
+        tasks=len(same),
+        identical=sum(same),
+        largest=max(abs(float(one - other)) for one, other in pairs),
+        devices=(first.device, second.device),
+    )
+
+
+def _evidence(run: RunRecord, task: int) -> tuple[str, ...]:
+    """Return what stands for a task's logits, right after it was learned and at the end."""
+    cells: list[Cell | None] = [run.cells[task][task], run.cells[-1][task]]
+    return tuple("" if cell is None else cell.digest for cell in cells)
