@@ -29,7 +29,6 @@ from stream.data.batches import Batch
 from stream.data.task import Task
 from stream.learners.base import Learner, Tags
 from stream.learners.workload import Epoch
-from stream.models.bf16 import copy_all
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import Architecture
 from stream.models.modules.hard_attention import Protection, Scale, compensation, insert_attended
@@ -113,10 +112,8 @@ class Hat(Learner):
     def after_step(self, batch: Batch) -> None:
         """Take back what weight decay did to protected weights, and hold e near 0."""
         with torch.no_grad():
-            shared, values = self.shared_parameters(), []
-            for name, parameter in shared.items():
+            for name, parameter in self.shared_parameters().items():
                 free = self._protection.free[name] > 0
-                values.append(torch.where(free, parameter, self._before[name]))
-            copy_all(list(shared.values()), values)
+                parameter.copy_(torch.where(free, parameter, self._before[name]))
             for e in self.task_modules(batch.parts[0].task.name).values():
                 e.clamp_(-MOST_E, MOST_E)
