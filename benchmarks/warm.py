@@ -19,8 +19,8 @@ import scipy.stats
 import sklearn.metrics
 import transformers
 
-import run_stream
 from benchmarks.fork import forked
+from stream.cli.run import main as run_main
 from stream.learners import LEARNERS
 from stream.report import plots
 from stream.run import load, resume, session, verify
@@ -34,7 +34,7 @@ IMPORTED = (
     sklearn.metrics,
     transformers.BertModel,
     transformers.AutoModel,
-    run_stream,
+    run_main,
     plots,
     dict(LEARNERS),
     load,
@@ -43,7 +43,7 @@ IMPORTED = (
     verify,
 )
 TINY = ("experiment=smoke", "device=cpu", "tracking=none")
-__all__ = ["forked", "run_stream", "warm_up"]
+__all__ = ["forked", "run_main", "warm_up"]
 
 
 @cache

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import ROOT
 from benchmarks.stress.moments import count_calls
-from benchmarks.warm import forked, run_stream, warm_up
+from benchmarks.warm import forked, warm_up
 
 
 class OtherInterpreter:
@@ -55,7 +55,7 @@ def serve() -> None:
 
         def program(settings: list[str] = settings, counts: str = counts) -> None:
             count_calls(Path(counts))
-            run_stream.main(settings)
+            run_main(settings)
 
         child = forked(program, Path(root), Path(log), Path(log))
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

@@ -43,7 +43,7 @@ def unusable(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     if kind == "not writable":  # root may write everywhere
         monkeypatch.setattr("analysis.outputs.os.access", lambda *_: False)
     if kind == "disk full":
-        for module in ("analysis.outputs", "analysis.report.write", "stream.report.canvas"):
+        for module in ("analysis.outputs", "analysis.report.write", "stream.report.drawing"):
             monkeypatch.setattr(f"{module}.write_atomic", full)
     return tmp_path / "taken"
 

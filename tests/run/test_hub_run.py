@@ -31,9 +31,9 @@ def refuse(*_):
     raise AssertionError("a socket was opened")
 
 socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
-import run_stream
+from stream.cli.run import main
 
-run_stream.main(sys.argv[1:])
+main(sys.argv[1:])
 """
 STREAM = ["data=hub", "task=[rte]", "backbone=tiny"]
 
