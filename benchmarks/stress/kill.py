@@ -27,7 +27,7 @@ import msgspec
 
 from benchmarks.stress.moments import MOMENTS, count_calls, die_at
 from benchmarks.stress.other_interpreter import OtherInterpreter
-from benchmarks.warm import forked, warm_up  # which sets the number of threads first
+from benchmarks.warm import forked, run_main, warm_up  # which sets the number of threads first
 from stream.cli.boundary import SIGNALLED
 from stream.learners import LEARNERS
 from stream.record.run_record import RunRecord

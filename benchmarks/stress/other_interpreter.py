@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import ROOT
 from benchmarks.stress.moments import count_calls
-from benchmarks.warm import forked, warm_up
+from benchmarks.warm import forked, run_main, warm_up
 
 
 class OtherInterpreter:
