@@ -1,6 +1,6 @@
 """What a search has tried: ``trials.json``.
 
-Scores are fractions, seconds those of learning and scoring. The file is written after every round.
+Scores are fractions, seconds those of learning and scoring. The file is written after every trial.
 """
 
 from pathlib import Path
