@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from rich.console import Console
@@ -60,7 +60,7 @@ class Display:
         self._log = logging.getLogger("stream")
         self._handler = logging.FileHandler(folder / LOG_NAME, encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-        self._warnings = _ConsoleWarnings(self._status)
+        self._warnings = _ConsoleWarnings(self._status, is_job=is_job)
         self._always = not is_job
         self._what = ""
         self._tasks = self._index = 0
@@ -285,16 +285,25 @@ def _scores_of_row(record: RunRecord, index: int) -> str:
 
 
 class _ConsoleWarnings(logging.Handler):
-    """Shows the program's warnings on the console too."""
+    """Shows the program's warnings on the console too.
 
-    def __init__(self, status: Status):
+    What is said of the data is said of every job of a sweep. A process shows it once; each log has
+    it.
+    """
+
+    _shown: ClassVar[set[str]] = set()
+
+    def __init__(self, status: Status, *, is_job: bool):
         super().__init__(logging.WARNING)
-        self._status = status
+        self._status, self._is_job = status, is_job
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a warning; errors are printed by whoever catches them."""
-        if record.levelno == logging.WARNING:
-            self._status.say(f"warning: {record.getMessage()}", always=True)
+        said = record.getMessage()
+        if record.levelno != logging.WARNING or (self._is_job and said in self._shown):
+            return
+        self._shown.add(said)
+        self._status.say(f"warning: {said}", always=True)
 
 
 def _of_seen_classes(record: RunRecord) -> str:

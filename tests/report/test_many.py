@@ -1,6 +1,7 @@
-"""What is shown of a run with more tasks than can be read one by one."""
+"""What is shown of a run with more tasks, or of more runs, than can be read one by one."""
 
 import io
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -63,3 +64,16 @@ def test_a_row_of_many_tasks_names_those_that_changed(tmp_path: Path) -> None:
         in said
     )
     assert "the scores of the 68 tasks before are as they were" in said
+
+
+def test_jobs_of_one_process_show_a_warning_once_and_log_it_each(tmp_path: Path) -> None:
+    said = f"of {tmp_path}: rows are in two splits"
+    shown = io.StringIO()
+    for number, is_job in enumerate((True, True, False)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with Display(Console(file=shown, width=200), folder, mode="plain", is_job=is_job):
+            logging.getLogger("stream.data").warning(said)
+        assert said in (folder / "run.log").read_text()
+    # of a run alone it is shown whatever was before
+    assert shown.getvalue().count(said) == 2
