@@ -111,23 +111,24 @@ def keep_run(out: Path, job: Job, folder: Path) -> str:
     """Keep the record of a complete run; return its score.
 
     Raises:
-        UserError: a run that is verified does not verify.
+        UserError: a run that is verified does not verify; it is not kept.
     """
     record, kept = RunRecord.read(folder), out / RUNS / job.name
+    told = verified(folder) if job.is_verified else ""
     keep(record, kept)
-    if job.is_verified:
-        verify(folder, kept / VERIFIED)
+    if told:
+        (kept / VERIFIED).write_text(told, encoding="utf-8")
     return f"{100 * (record.metrics['average_score'] or 0):.1f}"
 
 
-def verify(folder: Path, told: Path) -> None:
-    """Have `task-stream verify` recompute a run from its files, and keep what it says.
+def verified(folder: Path) -> str:
+    """Have `task-stream verify` recompute a run from its files; return what it says.
 
     Raises:
         UserError: something does not agree.
     """
     command = [sys.executable, "-m", "stream", "verify", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    told.write_text(done.stdout, encoding="utf-8")
     if done.returncode:
         raise UserError(f"{folder} does not verify: {done.stdout}{done.stderr}")
+    return done.stdout
