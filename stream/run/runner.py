@@ -134,7 +134,7 @@ def _hired(config: RunConfig, display: Display) -> Iterator[_Hired]:
     if config.workers.used:
         display.stage(f"starting {config.workers.count} workers ({config.workers.engine})")
     engine = engine_of(config)
-    drawers = None if engine is None else drawers_beside(engine)
+    drawers = drawers_beside(engine) if engine is not None and config.figures else None
     with engine or nullcontext(), drawers or nullcontext():
         yield _Hired(engine, drawers)
 
