@@ -110,7 +110,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/learners/agem.py": (
         (COEFFICIENTS, SEQUENTIAL, *contract("agem")),
         (
-            ("new = batch.new if isinstance(batch, Rehearsal) else batch", "new = batch"),
+            ("new = batch.new", "new = batch"),
             (".clamp(min=0)\n", "\n"),
             ("        self.model.zero_grad(set_to_none=True)\n", ""),
             ("g.add_(factor * r)", "g.add_(factor * r, alpha=0.5)"),

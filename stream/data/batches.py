@@ -181,6 +181,11 @@ class Batch(TokenBatch):
     of_ranks: tuple[torch.Tensor, ...] | None = field(default=None, kw_only=True)
 
     @property
+    def new(self) -> "Batch":
+        """The examples of the first task, the one that is being learned."""
+        return self.only(slice(0, 1)) if len(self.parts) > 1 else self
+
+    @property
     def blocks(self) -> tuple[TokenBatch, ...]:
         """The token batches that the encoder computes separately."""
         return (self,)

@@ -19,7 +19,6 @@ from typing import ClassVar
 import torch
 
 from stream.data.batches import Batch
-from stream.data.mixture import Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying
 from stream.learners.base import Tags
@@ -56,7 +55,7 @@ class Agem(Replaying):
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss of the new examples; the stored ones wait."""
-        new = batch.new if isinstance(batch, Rehearsal) else batch
+        new = batch.new
         return batch_loss(new, self.model(new))
 
     def after_backward(self, batch: Batch) -> None:

@@ -70,7 +70,7 @@ class Derpp(Replaying):
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss of new rows, of logits that moved, and of stored labels."""
-        new = batch.new if isinstance(batch, Rehearsal) else batch
+        new = batch.new
         loss = batch_loss(new, self.model(new))
         return sum(self._rows.losses(self.model, batch), loss)
 

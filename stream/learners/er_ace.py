@@ -18,7 +18,6 @@ from typing import ClassVar
 import torch
 
 from stream.data.batches import Batch
-from stream.data.mixture import Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying
 from stream.learners.base import Tags
@@ -47,7 +46,7 @@ class ErAce(Replaying):
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the mean loss of new rows among their classes, and that of stored rows."""
-        new = batch.new if isinstance(batch, Rehearsal) else batch
+        new = batch.new
         (logits,) = self.model(new)
         if not (new.parts[0].task.is_regression or new.parts[0].task.is_span):
             logits = among_present(logits, new.all_labels[0])

@@ -66,7 +66,7 @@ class Gem(Replaying):
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss of the new examples; the stored ones wait."""
-        new = batch.only(slice(0, 1)) if len(batch.parts) > 1 else batch
+        new = batch.new
         return batch_loss(new, self.model(new))
 
     def after_backward(self, batch: Batch) -> None:
