@@ -38,7 +38,7 @@ ORDERS = {
     **{f"random{seed}": ("order=random", f"order_seed={seed}") for seed in (1, 2, 3)},
 }
 MINILM = Group("minilm", ROWS, "minilm")
-IN_ORDERS = tuple(
+OTHER_ORDERS = tuple(
     Group(f"minilm-{name}", (*ROWS, *order), "minilm") for name, order in ORDERS.items()
 )
 MPNET = Group("mpnet", ("stream=houlsby26", "backbone=mpnet_base", "limits.train=4000"), "mpnet")
@@ -54,7 +54,7 @@ COUNTED = Group(
     "minilm",
 )
 """A short stream on which operations are counted, which the other runs do not: it takes time."""
-GROUPS = (MINILM, *IN_ORDERS, MPNET, LONG, COUNTED)
+GROUPS = (MINILM, *OTHER_ORDERS, MPNET, LONG, COUNTED)
 IN_OTHER_ORDERS = ("finetune", "replay", "ewc", "lwf", "shared_adapter", "adapter")
 """What is run in other orders; of what is isolated one method shows that they do not matter."""
 ELSEWHERE = ("adapter", "independent", "finetune", "replay", "joint", "frozen", "shared_adapter")
@@ -125,7 +125,7 @@ def _names(methods: Sequence[Method]) -> list[str]:
 PHASES = (
     Phase(MINILM, _names(CORE), SEEDS),
     Phase(MINILM, TEN_SEEDS, MORE_SEEDS),
-    *(Phase(group, IN_OTHER_ORDERS, SEEDS[:1]) for group in IN_ORDERS),
+    *(Phase(group, IN_OTHER_ORDERS, SEEDS[:1]) for group in OTHER_ORDERS),
     Phase(COUNTED, [method.name for method in CORE if method.searched or method.choice], SEEDS[:1]),
     Phase(MINILM, _names(CATALOGUE), SEEDS),
     Phase(MPNET, ELSEWHERE, SEEDS),

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.evidence.plan import ORDERS, SEEDS
+from benchmarks.evidence.plan import MINILM, OTHER_ORDERS, SEEDS
 from benchmarks.evidence.records import Records
 from stream.metrics import forgetting_by_task
 from stream.record.run_record import RunRecord
 
-GIVEN = "minilm"
+GIVEN = MINILM.name
 """The group of the tasks in the given order."""
-IN_ORDERS = (GIVEN, *(f"{GIVEN}-{order}" for order in ORDERS))
+IN_ORDERS = (GIVEN, *(group.name for group in OTHER_ORDERS))
 """The groups of the same tasks in all orders, the given one first."""
 ByTask = dict[str, float]
 

@@ -6,7 +6,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.evidence.methods import CORE, METHODS, Method
-from benchmarks.evidence.plan import GROUPS, MORE_SEEDS, SEEDS, TEN_SEEDS
+from benchmarks.evidence.plan import MINILM, MORE_SEEDS, SEEDS, TEN_SEEDS
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.searches import KeptSearch, chosen_for, kept_search
@@ -44,7 +44,7 @@ def searches(records: Records) -> str:
 
     def line(method: Method) -> Sequence[str]:
         kept = kept_search(records.out, GIVEN, method.name)
-        chosen = chosen_for(records.out, GROUPS[0], method)
+        chosen = chosen_for(records.out, MINILM, method)
         if kept is None or chosen is None:
             return named(method.name), *[NOT_RUN] * 4
         best = kept.found.trials[kept.found.best or 0]
