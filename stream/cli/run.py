@@ -107,7 +107,7 @@ def _started(line: CommandLine) -> int:
     how_on = partial(_how_a_sweep_goes_on, line)
     completes = completing(line.asks_what_fits)
     with completes, error_boundary(how_on) as status, of_plugins(line):
-        _run_all(one_run=not line.multirun)
+        _run_all()
         status.code = EXIT_FAILED if SweepReport.failed else 0
     return status.code
 
@@ -131,11 +131,8 @@ def of_plugins(line: CommandLine) -> Iterator[None]:
         raise UserError(f"{told}: {type(error).__name__}: {one_line(error)}") from error
 
 
-def _run_all(*, one_run: bool) -> None:
+def _run_all() -> None:
     """Have Hydra run everything.
-
-    Args:
-        one_run: whether that is one run.
 
     Raises:
         UserError: what Hydra cannot do.
@@ -143,7 +140,7 @@ def _run_all(*, one_run: bool) -> None:
         ChildProcessError: a process of a sweep was killed.
     """
     with stop_requests(StopAll) as stop:
-        with of_workers(stop.check), complaints(), hydra_composes_alike(one_run=one_run):
+        with of_workers(stop.check), complaints(), hydra_composes_alike():
             job()
         stop.check()
 

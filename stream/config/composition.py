@@ -22,7 +22,6 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
@@ -194,21 +193,14 @@ def _basis(defaults: list[ResultDefault], repo: Any) -> object:
 
 
 @contextmanager
-def hydra_composes_alike(*, one_run: bool = False) -> Iterator[None]:
-    """Have what Hydra starts inside the block compose as `Composition` does.
-
-    Args:
-        one_run: one run is known to be asked for; else Hydra composes to find that out.
-    """
+def hydra_composes_alike() -> Iterator[None]:
+    """Have what Hydra starts inside the block compose as `Composition` does."""
     used: Any = internal
-    before, finds = used.ConfigLoaderImpl, Hydra.get_mode
-    used.ConfigLoaderImpl = _Loader
-    if one_run:
-        Hydra.get_mode = lambda self, config_name, overrides: RunMode.RUN
+    before, used.ConfigLoaderImpl = used.ConfigLoaderImpl, _Loader
     try:
         yield
     finally:
-        used.ConfigLoaderImpl, Hydra.get_mode = before, finds
+        used.ConfigLoaderImpl = before
 
 
 @contextmanager
