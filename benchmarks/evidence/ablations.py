@@ -59,20 +59,24 @@ BY_RATE: Mapping[str, Points] = {
 }
 """Figure 7: learning rates, by learner."""
 
-_SMALL, _LARGE = "lr: [1e-3, 3e-3, 1e-2]", "lr: [1e-4, 3e-4, 1e-3]"
-_OF_SIZE = {"2": _SMALL, "8": _SMALL, "64": "lr: [3e-4, 1e-3, 3e-3]", "512": _LARGE}
+_LOWER, _LOW, _MIDDLE, _HIGH = (
+    *("lr: [3e-5, 1e-4, 3e-4]", "lr: [1e-4, 3e-4, 1e-3]"),
+    *("lr: [3e-4, 1e-3, 3e-3]", "lr: [1e-3, 3e-3, 1e-2]"),
+)
+_BY_SIZE = {"2": _HIGH, "8": _HIGH, "64": _MIDDLE, "512": _LOW}
 SIZES: Points = {
     size: _chosen(f"adapter_{size}", "adapter", rates, f"learner.size={size}")
-    for size, rates in _OF_SIZE.items()
+    for size, rates in _BY_SIZE.items()
 }
 """Figure 4: sizes of adapters."""
+_BY_DEPTH = {"1": _MIDDLE, "2": _MIDDLE, "3": _LOW, "4": _LOW, "6": _LOWER}
 TOP: Points = {
-    k: _chosen(f"topk_{k}", "topk", f"{_LARGE}, head_lr: [3e-4, 3e-3]", f"learner.layers={k}")
-    for k in ("1", "2", "3", "4", "6")
+    k: _chosen(f"topk_{k}", "topk", f"{rates}, head_lr: [3e-4, 3e-3]", f"learner.layers={k}")
+    for k, rates in _BY_DEPTH.items()
 }
 """Figure 4: how many top layers. The search of `topk` left the rate of the heads at an end."""
-NORMS = _chosen("layernorm", "layernorm", _SMALL)
-FULL = _chosen(WHOLE, WHOLE, "lr: [3e-5, 1e-4, 3e-4]", head_of=WHOLE)
+NORMS = _chosen("layernorm", "layernorm", _HIGH)
+FULL = _chosen(WHOLE, WHOLE, _LOWER, head_of=WHOLE)
 
 ONE_SETTING = tuple(
     dict.fromkeys((*STDS.values(), *BY_RATE["adapter"].values(), *BY_RATE[WHOLE].values()))
