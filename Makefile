@@ -32,7 +32,7 @@ check: $(VENV)/.dev
 # Tables, figures and sentences of the comparison, from the records in results/evidence.
 figures: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.evidence tables --out results/evidence --figures docs/evidence \
-		README.md docs/paper.md docs/protocol.md
+		README.md docs/paper.md docs/protocol.md docs/ablations.md
 	$(BIN)/python -m benchmarks.older.table results docs/methods.md
 
 docs: $(VENV)/.docs

@@ -67,7 +67,7 @@ def remove_layer_ranges(arguments: argparse.Namespace) -> int:
     with writing("--out", folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / f"{NAME}.json", as_json(found))
-        drawn = save(layer_range_figure(record, found), folder, NAME)
+        drawn = save(layer_range_figure([record], found), folder, NAME)
     print(folder / f"{NAME}.json", *drawn, sep="\n")
     titles = dict(zip(record.order, record.titles, strict=True))
     for scores in found:

@@ -1,6 +1,5 @@
 """Scores of every task against a setting (Houlsby et al. 2019, figures 4 and 6), and variants."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from analysis.figures.style import (
     heading,
     label_log_axis,
     mark_style,
+    panel_grid,
     show_percent,
     tidy,
 )
@@ -35,8 +35,7 @@ def against_setting(runs: Sequence[RecordedRun], setting: str) -> tuple[Figure, 
     found = by_setting(runs, setting)
     record = runs[0].record
     num_tasks = len(record.order)
-    num_columns = min(num_tasks, 4)
-    num_rows = math.ceil(num_tasks / num_columns)
+    num_rows, num_columns = panel_grid(num_tasks)
     longest = 0 if found.is_numeric else max(len(str(x)) for s in found.series for x in s.values)
     width = max(4.6, 0.32 * found.num_values + 1.2) * num_columns + 0.5
     height = (3.4 + 0.075 * min(longest, 60)) * num_rows + 1.6 + 0.25 * len(found.series)

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from analysis.figures.style import panel_grid
 from stream.formatting import percent
 from stream.record.run_record import RunRecord
 from stream.report.canvas import new_figure, plain, stream_name
@@ -16,20 +17,32 @@ if TYPE_CHECKING:
     from stream.run.layer_ablation import LayerRangeScores
 
 
-def layer_range_figure(record: RunRecord, found: "Sequence[LayerRangeScores]") -> Figure:
-    """Draw one heat map per task: first removed layer down, last removed layer across."""
+def layer_range_figure(records: Sequence[RunRecord], found: "Sequence[LayerRangeScores]") -> Figure:
+    """Draw one heat map per task: first removed layer down, last removed layer across.
+
+    Args:
+        records: the runs, which differ in their seeds.
+        found: the scores of each task; of several runs their mean.
+    """
+    record = records[0]
     layers = len(found[0].without)
     size = max(0.5 * layers, 3.0)  # inches
+    seeds = f"seed {record.seed}" if len(records) == 1 else f"mean of {len(records)} seeds"
     heading = (
         f"{plain(record.learner)} on {stream_name(record)}, {plain(record.backbone)}, "
-        f"seed {record.seed}, {found[0].split} scores\n"
+        f"{seeds}, {found[0].split} scores\n"
         "trained adapters removed from a range of layers, nothing learned again"
     )
-    figure = new_figure((size + 2.2) * len(found), size + 2.2, heading)
-    panels = figure.subplots(1, len(found), squeeze=False)[0]
+    rows, columns = panel_grid(len(found))
+    figure = new_figure((size + 2.2) * columns, (size + 1.4) * rows + 0.8, heading)
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     titles = dict(zip(record.order, record.titles, strict=True))
-    for axes, scores in zip(panels, found, strict=True):
-        _draw(figure, axes, plain(titles[scores.task]), scores)
+    metrics = dict(zip(record.order, record.metric_names, strict=True))
+    for axes, scores in zip(panels, found, strict=False):
+        metric = metrics[scores.task].replace("_", " ")
+        _draw(figure, axes, f"{plain(titles[scores.task])}, {plain(metric)}", scores)
+    for axes in panels[len(found) :]:
+        axes.set_visible(False)
     return figure
 
 

@@ -14,7 +14,11 @@ from stream.errors import UserError, unknown
 
 TRAINED, METHOD = "trained_parameters", "method"
 LOG_RATIO = 10  # a longer range of positive numbers is drawn on a logarithmic axis
-UNITS = {TRAINED: "parameters trained for the task"}
+UNITS = {
+    TRAINED: "parameters trained for the task",
+    "learner.lr": "learning rate (learner.lr)",
+    "learner.init_std": "deviation of the first weights (learner.init_std)",
+}
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """What all figures of several runs share: keywords of lines and marks, headings, axes."""
 
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -72,6 +73,16 @@ def in_lines(label: str) -> str:
 def legend_height(methods: Iterable[Method]) -> float:
     """Inches that a list of methods takes."""
     return 0.22 * sum(1 + legend_label(method).count("\n") for method in methods)
+
+
+def panel_grid(number: int) -> tuple[int, int]:
+    """Return the rows and columns of panels: four a row, four of them two by two.
+
+    >>> panel_grid(3), panel_grid(4), panel_grid(26)
+    ((1, 3), (2, 2), (7, 4))
+    """
+    columns = 2 if number == 4 else min(number, 4)
+    return math.ceil(number / columns), columns
 
 
 def tidy(axes: Axes, axis: str = "y") -> None:

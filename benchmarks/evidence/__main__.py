@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.evidence.ablation_figures import draw_ablations
 from benchmarks.evidence.again import run_again
 from benchmarks.evidence.blocks import fill
 from benchmarks.evidence.figures import draw
@@ -73,6 +74,7 @@ def write(records: Records, files: Sequence[Path], figures: Path | None) -> None
         fill(file, records)
     if figures is not None:
         draw(records, figures)
+        draw_ablations(records, figures)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import markdown
-from benchmarks.evidence.ablation_tables import ablations
+from benchmarks.evidence.ablation_tables import (
+    ablation_claims,
+    ablations,
+    first_weights,
+    layers,
+    rates,
+    sizes,
+    table_2,
+)
 from benchmarks.evidence.commands import runs
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import methods, per_task_choice, searches
@@ -18,7 +26,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
     for block in (
         *(methods, searches, per_task_choice, main, brief, differences, orders, claims),
         *(tasks, failures, again, missing, headline, verdicts, runs),
-        ablations,
+        *(ablations, ablation_claims, first_weights, layers, rates, sizes, table_2),
     )
 }
 

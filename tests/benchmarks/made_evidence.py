@@ -5,15 +5,17 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.evidence.plan import COUNTED, Job, jobs
+from benchmarks.evidence.plan import ABLATED, COUNTED, Job, jobs
 from benchmarks.evidence.quantities import IN_ORDERS
 from benchmarks.evidence.records import RUNS, keep
 from stream.record.matrix import Cell
 from stream.record.parts import FlopRecord, MemoryRecord
 from stream.record.run_record import RunRecord
+from tests.benchmarks.made_ablations import TASKS as ABLATED_TASKS
+from tests.benchmarks.made_ablations import made_ablation, write_layers
 from tests.record.made_record import made_record
 
-TASKS = [f"task_{number}" for number in range(26)]
+TASKS = [*ABLATED_TASKS, *(f"task_{number}" for number in range(4, 26))]
 MAJORITY = np.linspace(0.3, 0.6, 26)
 LEARNED = {"majority": 0.0, "frozen": 0.15, "independent": 0.3, "layernorm": 0.25}
 LOST = {"finetune": 0.2, "shared_adapter": 0.25, "replay": 0.05, "ewc": 0.15, "lwf": 0.1}
@@ -71,5 +73,10 @@ def _evidence(record: RunRecord, changes: bool, examples: int) -> None:
 def write_runs(out: Path, wanted: str = "") -> None:
     """Write the made-up record of every planned run whose name begins so."""
     for job in jobs():
-        if job.name.startswith(wanted):
-            keep(made_run(job), out / RUNS / job.name)
+        if not job.name.startswith(wanted):
+            continue
+        folder = out / RUNS / job.name
+        record = made_ablation(job) if job.group == ABLATED else made_run(job)
+        keep(record, folder)
+        if job.loses_layers:
+            write_layers(folder, record)
