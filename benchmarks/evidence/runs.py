@@ -13,7 +13,7 @@ from pathlib import Path
 import stream
 from benchmarks import ROOT
 from benchmarks.evidence.plan import Job, jobs, with_settings
-from benchmarks.evidence.records import RUNS, VERIFIED, keep
+from benchmarks.evidence.records import RUNS, VERIFIED, AtOnce, keep
 from benchmarks.evidence.searches import SCRATCH, chosen_for
 from stream.config.workers import WorkersConfig
 from stream.errors import UserError, first_line
@@ -45,7 +45,17 @@ def run_missing(
     """
     chosen = sorted(filter(wanted, jobs()), key=lambda job: not job.method.choice)  # longest first
     todo = {job: given for job in chosen if (given := missing(out, job, more))}
-    return run_all(todo, workers, lambda job, folder: keep_run(out, job, folder))
+    at_once = made_at_once(workers, len(todo))
+    return run_all(todo, workers, lambda job, folder: keep_run(out, job, folder, at_once))
+
+
+def made_at_once(workers: WorkersConfig, number: int) -> AtOnce:
+    """Return how many of so many runs are made at once, and on how many GPUs."""
+    import torch
+
+    gpus = torch.cuda.device_count()
+    used = gpus if workers.per_gpu is None else min(gpus, -(-workers.count // workers.per_gpu))
+    return AtOnce(runs=min(workers.count, number), gpus=used)
 
 
 def run_all(
@@ -107,7 +117,7 @@ def begin(engine: Engine, job: Job, settings: list[str]) -> "Future[None]":
     return engine.submit(f"running {job.name}", run_one, settings, SCRATCH / job.name)
 
 
-def keep_run(out: Path, job: Job, folder: Path) -> str:
+def keep_run(out: Path, job: Job, folder: Path, at_once: AtOnce) -> str:
     """Keep the record of a complete run; return its score.
 
     Raises:
@@ -115,7 +125,7 @@ def keep_run(out: Path, job: Job, folder: Path) -> str:
     """
     record, kept = RunRecord.read(folder), out / RUNS / job.name
     told = verified(folder) if job.is_verified else ""
-    keep(record, kept)
+    keep(record, kept, at_once)
     if told:
         (kept / VERIFIED).write_text(told, encoding="utf-8")
     return f"{100 * (record.metrics['average_score'] or 0):.1f}"
