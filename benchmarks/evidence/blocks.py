@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import markdown
+from benchmarks.evidence.ablation_tables import ablations
 from benchmarks.evidence.commands import runs
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import methods, per_task_choice, searches
@@ -17,6 +18,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
     for block in (
         *(methods, searches, per_task_choice, main, brief, differences, orders, claims),
         *(tasks, failures, again, missing, headline, verdicts, runs),
+        ablations,
     )
 }
 
