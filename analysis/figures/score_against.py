@@ -66,7 +66,7 @@ STORED = Panel(
 
 def cost(runs: Sequence[RecordedRun]) -> Figure:
     """Score against seconds of learning, and against operations where they were counted."""
-    devices = plain(", ".join(sorted({run.record.device for run in runs})))
+    devices = plain(", ".join(sorted({run.record.computed_on for run in runs})))
     seconds = f"seconds of learning, whole stream ({devices})"
     panels = [Panel(train_s, seconds, lambda: FuncFormatter(lambda value, _: f"{value:g}"))]
     if any(train_flops(run.record) for run in runs):

@@ -48,7 +48,7 @@ def _run_cells(method: Method, run: RecordedRun, *, is_counted: bool) -> list[Ta
     is_whole = record.status == "complete"
     score = record.metrics["average_score"]
     why = "yes" if is_counted else "no: seed repeated" if is_whole else "no: partial"
-    device, folder = visible(record.device), visible(run.path)
+    device, folder = visible(record.computed_on), visible(run.path)
     learned = f"{done} of {total}" + ("" if is_whole else " PARTIAL")
     return [
         TableCell(method.label, method.label, method.index),

@@ -60,7 +60,7 @@ def _differences(records: Sequence[RunRecord]) -> Iterator[str]:
     names = sorted({name for record in records for name in record.versions})
     for name in names:
         yield from _difference(name, [r.versions.get(name, NOT_RECORDED) for r in records])
-    yield from _difference("device", [record.device for record in records])
+    yield from _difference("device", [record.computed_on for record in records])
 
 
 def _difference(name: str, values: Sequence[str]) -> Iterator[str]:

@@ -59,7 +59,7 @@ def compared(name: str, first: RunRecord, second: RunRecord) -> Again:
         tasks=len(same),
         identical=sum(same),
         largest=max(abs(float(one - other)) for one, other in pairs),
-        devices=(first.device, second.device),
+        devices=(first.computed_on, second.computed_on),
     )
 
 

@@ -12,7 +12,7 @@ def runs(records: Records) -> str:
     """Return a line a run: its score, its memory, its seconds, and its command."""
 
     def lines() -> Iterator[Sequence[str]]:
-        for name, run in records.runs.items():
+        for name, run in records.kept.items():
             score = percent(run.metrics["average_score"])
             memory = f"{run.memory.tasks_identical} of {run.memory.tasks_checked}"
             seconds = f"{run.timing.train_s + run.timing.select_s:,.0f}"

@@ -126,5 +126,15 @@ SIZES = (
     *(_sized("topk", "layers", k, lr=(1e-4, 3e-4, 1e-3), head_lr=HEADS) for k in (2, 3, 4, 5)),
 )
 """The trade-off between parameters and score, besides what is above."""
+SECOND: Mapping[str, Method] = {
+    method.settings[0].removeprefix("learner="): method
+    for method in (
+        Method(
+            "finetune-2", ("learner=finetune",), {"lr": (1e-6, 3e-6, 1e-5), "head_lr": (3e-3, 1e-2)}
+        ),
+        Method("topk-2", ("learner=topk",), {"lr": LOW, "head_lr": (1e-4, 3e-4)}),
+    )
+}
+"""Second searches, by the method whose first one ended at an edge; no methods of their own."""
 METHODS = (*CORE, *CATALOGUE, *SIZES)
 BY_NAME: Mapping[str, Method] = {method.name: method for method in METHODS}

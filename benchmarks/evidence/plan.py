@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from benchmarks.evidence import ablations
-from benchmarks.evidence.methods import BY_NAME, CATALOGUE, CORE, SIZES, Method
+from benchmarks.evidence.methods import BY_NAME, CATALOGUE, CORE, SECOND, SIZES, Method
 
 SEEDS = (1, 2, 3, 4, 5)
 MORE_SEEDS = (6, 7, 8, 9, 10)
@@ -46,6 +46,10 @@ MPNET = Group("mpnet", ("stream=houlsby26", "backbone=mpnet_base", "limits.train
 LONG = Group(
     "minilm-20000", ("stream=houlsby26", "backbone=minilm", "limits.train=20000"), "minilm-20000"
 )
+INFERRED = Group(
+    "minilm-inferred", (*ROWS, "scenario=inferred", "router.kind=mahalanobis"), "minilm"
+)
+"""The task of a text is not given: a router infers it."""
 COUNTED = Group(
     "minilm-operations",
     (
@@ -61,7 +65,7 @@ ABLATED = Group(
     "minilm",
 )
 """A stream of four tasks, for the paper's ablations."""
-GROUPS = (MINILM, *OTHER_ORDERS, MPNET, LONG, COUNTED, ABLATED)
+GROUPS = (MINILM, *OTHER_ORDERS, INFERRED, MPNET, LONG, COUNTED, ABLATED)
 IN_OTHER_ORDERS = ("finetune", "replay", "ewc", "lwf", "shared_adapter", "adapter")
 """What is run in other orders; of what is isolated one method shows that they do not matter."""
 ELSEWHERE = ("adapter", "independent", "finetune", "replay", "joint", "frozen", "shared_adapter")
@@ -72,8 +76,9 @@ ALWAYS = (
     "tracking=none",
     "figures=false",
     "evaluation.baseline=false",
-    "evaluation.reuse=verify",
 )
+REUSED = "evaluation.reuse=verify"
+"""Has no effect where tasks are inferred, and is refused there."""
 IN_SEARCHES = (
     "data=files",
     "tracking=none",
@@ -110,7 +115,8 @@ class Job:
         seeds = [f"seed={self.seed}", f"limits.seed={self.seed}"]
         needs_weights = self.is_verified or self.loses_layers
         kept = [] if needs_weights else ["checkpoint.enabled=false"]
-        return [*self.method.settings, *values, *self.group.settings, *seeds, *ALWAYS, *kept]
+        more = kept if self.group == INFERRED else [REUSED, *kept]
+        return [*self.method.settings, *values, *self.group.settings, *seeds, *ALWAYS, *more]
 
     @property
     def is_verified(self) -> bool:
@@ -140,6 +146,7 @@ PHASES = (
     Phase(MINILM, TEN_SEEDS, MORE_SEEDS),
     *(Phase(group, IN_OTHER_ORDERS, SEEDS[:1]) for group in OTHER_ORDERS),
     Phase(COUNTED, [method.name for method in CORE if method.searched or method.choice], SEEDS[:1]),
+    Phase(INFERRED, ("adapter",), SEEDS),
     Phase(MINILM, _names(CATALOGUE), SEEDS),
     Phase(MPNET, ELSEWHERE, SEEDS),
     Phase(MINILM, _names(SIZES), SEEDS),
@@ -159,11 +166,15 @@ def jobs() -> Iterator[Job]:
 
 
 def searched() -> Iterator[tuple[Group, list[Method]]]:
-    """Yield the methods whose settings are searched together, in the order of the work."""
+    """Yield the methods whose settings are searched together, in the order of the work.
+
+    Second searches come last.
+    """
     for group, names, _ in PHASES:
         methods = [_METHODS[name] for name in names if _METHODS[name].searched]
         if group.name == group.searches and methods:
             yield group, methods
+    yield MINILM, [*SECOND.values()]
 
 
 def with_settings(planned: Sequence[str], more: Sequence[str]) -> list[str]:

@@ -1,22 +1,25 @@
 """The kept records: ``OUT/runs/GROUP/METHOD-sSEED/results.json``, which the program reads too.
 
-They lack what is large and what the command gives again: losses of single steps, where every row
-was read, the settings of tasks, and the evidence of cells that are neither of a task's own row nor
-of the last one.
+Beside it ``at_once.json`` says how many runs were made at once, and ``verify.txt`` what
+`task-stream verify` said, where it was asked. Records lack what is large and what the command gives
+again: losses of single steps, where every row was read, the settings of tasks, and the evidence of
+cells that are neither of a task's own row nor of the last one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from benchmarks.evidence.plan import SEEDS
+from benchmarks.evidence.plan import SEEDS, Job, jobs
+from benchmarks.evidence.searches import chosen_for
 from stream.record.run_record import RunRecord
 from stream.run_folder import FILE_NAME
 
 RUNS = "runs"
 AGAIN = "again.jsonl"
 VERIFIED = "verify.txt"
+AT_ONCE = "at_once.json"
 
 
 class Again(msgspec.Struct, kw_only=True):
@@ -37,6 +40,18 @@ class Again(msgspec.Struct, kw_only=True):
     devices: tuple[str, str]
 
 
+class AtOnce(msgspec.Struct, kw_only=True):
+    """What a run shared its machine with.
+
+    Attributes:
+        runs: how many runs were made at once, at most, this one among them.
+        gpus: on how many GPUs; 0 on a CPU.
+    """
+
+    runs: int
+    gpus: int
+
+
 def slim(record: RunRecord) -> RunRecord:
     """Return a record without what is large and not needed to judge the run."""
     last = len(record.order) - 1
@@ -49,15 +64,23 @@ def slim(record: RunRecord) -> RunRecord:
     return msgspec.structs.replace(record, losses={}, data=data, cells=cells, config=config)
 
 
-def keep(record: RunRecord, folder: Path) -> None:
-    """Write the slim record of a complete run."""
+def keep(record: RunRecord, folder: Path, at_once: AtOnce | None = None) -> None:
+    """Write the slim record of a complete run, and what it shared its machine with."""
     folder.mkdir(parents=True, exist_ok=True)
     content = msgspec.json.encode(slim(record))
     (folder / FILE_NAME).write_bytes(content + b"\n")
+    if at_once is not None:
+        (folder / AT_ONCE).write_bytes(msgspec.json.encode(at_once) + b"\n")
 
 
 class Records:
     """The kept records of a folder.
+
+    Attributes:
+        out: the folder.
+        kept: all records, by ``GROUP/METHOD-sSEED``.
+        runs: those with the settings that are chosen now. A method whose second search chose others
+            than its first has runs of both until they are all made again; no table mixes them.
 
     Args:
         out: the folder.
@@ -66,7 +89,18 @@ class Records:
     def __init__(self, out: Path):
         files = sorted((out / RUNS).glob(f"*/*/{FILE_NAME}"))
         self.out = out
-        self.runs = {f"{f.parent.parent.name}/{f.parent.name}": RunRecord.read(f) for f in files}
+        self.kept = {f"{f.parent.parent.name}/{f.parent.name}": RunRecord.read(f) for f in files}
+        planned = {job.name: job for job in jobs()}
+        self.runs = {
+            name: run
+            for name, run in self.kept.items()
+            if name not in planned or has_chosen_settings(out, planned[name], run)
+        }
+
+    def at_once(self, name: str) -> AtOnce | None:
+        """Return what a run shared its machine with; None where that was not kept."""
+        file = self.out / RUNS / name / AT_ONCE
+        return msgspec.json.decode(file.read_bytes(), type=AtOnce) if file.exists() else None
 
     def seeds(self, group: str, method: str) -> dict[int, RunRecord]:
         """Return the runs of a method, by seed."""
@@ -82,3 +116,13 @@ class Records:
             of, _, seed = name.rpartition("-s")
             if of == f"{group}/{method}":
                 yield int(seed), run
+
+
+def has_chosen_settings(out: Path, job: Job, run: RunRecord) -> bool:
+    """Whether a run's learner has the settings that are chosen for it; so where none are kept."""
+    chosen = chosen_for(out, job.group, job.method)
+    return chosen is None or _of_learner(run.overrides or []) == _of_learner(job.settings(chosen))
+
+
+def _of_learner(settings: Iterable[str]) -> set[str]:
+    return {text for text in settings if text.startswith("learner.")}

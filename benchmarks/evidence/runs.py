@@ -14,7 +14,7 @@ import stream
 from benchmarks import ROOT
 from benchmarks.evidence.layers import LAYERS, remove_layers
 from benchmarks.evidence.plan import Job, jobs, with_settings
-from benchmarks.evidence.records import RUNS, VERIFIED, keep
+from benchmarks.evidence.records import RUNS, VERIFIED, AtOnce, keep
 from benchmarks.evidence.searches import SCRATCH, chosen_for
 from stream.config.workers import WorkersConfig
 from stream.errors import UserError, first_line
@@ -55,7 +55,17 @@ def run_missing(
     """
     chosen = filter(wanted, jobs())
     todo = {job: given for job in chosen if (given := missing(out, job, more))}
-    return run_all(todo, workers, lambda job, folder: keep_run(out, job, folder))
+    at_once = made_at_once(workers, len(todo))
+    return run_all(todo, workers, lambda job, folder: keep_run(out, job, folder, at_once))
+
+
+def made_at_once(workers: WorkersConfig, number: int) -> AtOnce:
+    """Return how many of so many runs are made at once, and on how many GPUs."""
+    import torch
+
+    gpus = torch.cuda.device_count()
+    used = gpus if workers.per_gpu is None else min(gpus, -(-workers.count // workers.per_gpu))
+    return AtOnce(runs=min(workers.count, number), gpus=used)
 
 
 def run_all(
@@ -121,7 +131,7 @@ def begin(engine: Engine, job: Job, settings: list[str]) -> "Future[None]":
     )
 
 
-def keep_run(out: Path, job: Job, folder: Path) -> str:
+def keep_run(out: Path, job: Job, folder: Path, at_once: AtOnce) -> str:
     """Keep the record of a complete run; return its score.
 
     Raises:
@@ -129,7 +139,7 @@ def keep_run(out: Path, job: Job, folder: Path) -> str:
     """
     record, kept = RunRecord.read(folder), out / RUNS / job.name
     told = verified(folder) if job.is_verified else ""
-    keep(record, kept)
+    keep(record, kept, at_once)
     if job.loses_layers:
         shutil.copy(folder / LAYERS, kept)
     if told:

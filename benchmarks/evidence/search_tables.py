@@ -9,7 +9,7 @@ from benchmarks.evidence.methods import CORE, METHODS, Method
 from benchmarks.evidence.plan import MINILM, MORE_SEEDS, SEEDS, TEN_SEEDS
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import Records
-from benchmarks.evidence.searches import KeptSearch, chosen_for, kept_search
+from benchmarks.evidence.searches import KeptSearch, best_search, chosen_for, kept_searches
 from benchmarks.evidence.tables import NOT_RUN, named
 from benchmarks.markdown import table
 from stream.formatting import DASH, percent
@@ -43,38 +43,47 @@ def searches(records: Records) -> str:
     """Return what was chosen of each method."""
 
     def line(method: Method) -> Sequence[str]:
-        kept = kept_search(records.out, GIVEN, method.name)
+        kept = kept_searches(records.out, GIVEN, method.name)
         chosen = chosen_for(records.out, MINILM, method)
-        if kept is None or chosen is None:
+        if not kept or chosen is None:
             return named(method.name), *[NOT_RUN] * 4
-        best = kept.found.trials[kept.found.best or 0]
-        done = sum(trial.status == "complete" for trial in kept.found.trials)
-        tried = (
-            f"{done} of {len(kept.found.trials)}" if done < len(kept.found.trials) else str(done)
-        )
-        inside = "; ".join(f"{key}: {told}" for key, told in kept.found.ends.items())
-        return named(method.name), tried, settings(chosen), inside, percent(best.score)
+        best = best_search(kept)
+        inside = "; ".join(f"{key}: {told}" for key, told in best.found.ends.items())
+        tried, score = ", then ".join(map(trials, kept)), percent(best.best.score)
+        return named(method.name), tried, settings(chosen), inside, score
 
-    kept = {m.name for m in METHODS if kept_search(records.out, GIVEN, m.name) is not None}
+    kept = {m.name for m in METHODS if kept_searches(records.out, GIVEN, m.name)}
     searched = [m for m in METHODS if m.searched and (m in CORE or m.name in kept)]
     return table(
         "method,trials,chosen,does the best lie inside,validation score", map(line, searched)
     )
 
 
-def best_of_each(kept: KeptSearch) -> tuple[float, Counter[str]]:
+def trials(kept: KeptSearch) -> str:
+    """Return how many trials a search has, and how many of them ended well if not all did."""
+    tried = kept.found.trials
+    done = sum(trial.status == "complete" for trial in tried)
+    return str(done) if done == len(tried) else f"{done} of {len(tried)}"
+
+
+def best_of_each(searches: Sequence[KeptSearch]) -> tuple[float, Counter[str]]:
     """Return what the best trial of each task would score on average, and which trials these are.
 
     Of equal scores it is the trial that was tried first.
     """
     found, total = Counter[str](), 0.0
-    for place in range(len(kept.tasks)):
-        scores = ((number, by_task[place]) for number, by_task in kept.scores.items())
-        by_trial = {number: score for number, score in scores if score is not None}
-        best = max(by_trial, key=lambda number: (by_trial[number], -number))
-        found[settings(kept.found.trials[best].settings)] += 1
-        total += by_trial[best]
-    return total / len(kept.tasks), found
+    tried = [
+        (settings(kept.found.trials[number].settings), by_task)
+        for kept in searches
+        for number, by_task in sorted(kept.scores.items())
+    ]
+    num_tasks = len(searches[0].tasks)
+    for place in range(num_tasks):
+        scores = [(name, by_task[place]) for name, by_task in tried]
+        name, score = max(scores, key=lambda one: -1.0 if one[1] is None else one[1])
+        found[name] += 1
+        total += score or 0.0
+    return total / num_tasks, found
 
 
 def told(counts: Counter[str]) -> str:
@@ -90,14 +99,14 @@ def per_task_choice(records: Records) -> str:
         for method in METHODS:
             if not (method.isolated and method.searched):
                 continue
-            kept = kept_search(records.out, GIVEN, method.name)
-            if kept is None and method not in CORE:
+            kept = kept_searches(records.out, GIVEN, method.name)
+            if not kept and method not in CORE:
                 continue
-            if kept is None:
+            if not kept:
                 yield named(method.name), *[NOT_RUN] * 3
                 continue
             each, counts = best_of_each(kept)
-            one = kept.found.trials[kept.found.best or 0].score
+            one = best_search(kept).best.score
             yield named(method.name), percent(one), percent(each), told(counts)
         for method in METHODS:
             if method.choice:

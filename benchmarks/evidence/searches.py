@@ -1,7 +1,8 @@
 """The searches of docs/protocol.md, through `task-stream tune`, and what they chose.
 
 Of each method ``OUT/searches/GROUP/METHOD.json`` is kept: every trial, with its score on each task.
-What is there is not searched again.
+What is there is not searched again. A second search of a method from another grid is kept as
+``METHOD-2.json`` beside the first; the better trial of both is chosen.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ from typing import Self
 import msgspec
 
 from benchmarks import ROOT
-from benchmarks.evidence.methods import BY_NAME, Method
+from benchmarks.evidence.methods import SECOND, Method
 from benchmarks.evidence.plan import (
     IN_SEARCHES,
     TRIALS,
@@ -23,7 +24,7 @@ from benchmarks.evidence.plan import (
     with_settings,
 )
 from stream.record.run_record import RunRecord
-from stream.tuning.record import FILE_NAME, LearnerRecord, TuneRecord
+from stream.tuning.record import FILE_NAME, LearnerRecord, TrialRecord, TuneRecord
 
 SEARCHES = "searches"
 PRESETS = "presets"
@@ -56,10 +57,15 @@ class KeptSearch(msgspec.Struct, kw_only=True):
         file.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
 
     @property
+    def best(self) -> TrialRecord:
+        """The best trial."""
+        assert self.found.best is not None, f"all trials failed: {self.command}"
+        return self.found.trials[self.found.best]
+
+    @property
     def chosen(self) -> dict[str, float]:
         """The settings of the best trial."""
-        assert self.found.best is not None, f"all trials failed: {self.command}"
-        return self.found.trials[self.found.best].settings
+        return self.best.settings
 
 
 def kept_search(out: Path, group: str, method: str) -> KeptSearch | None:
@@ -74,6 +80,25 @@ def kept_search(out: Path, group: str, method: str) -> KeptSearch | None:
     return KeptSearch.read(file) if file.exists() else None
 
 
+def kept_searches(out: Path, group: str, method: str) -> list[KeptSearch]:
+    """Return the searches of a method that are done: none, the first, or the first and the second.
+
+    Args:
+        out: the folder of all records.
+        group: the name of a group.
+        method: the name of a method.
+    """
+    first = kept_search(out, group, method)
+    later = SECOND.get(method)
+    second = None if later is None else kept_search(out, group, later.name)
+    return [] if first is None else [first] if second is None else [first, second]
+
+
+def best_search(searches: Sequence[KeptSearch]) -> KeptSearch:
+    """Return the search with the best trial; of equal ones the first."""
+    return max(searches, key=lambda search: search.best.score or 0.0)
+
+
 def chosen_for(out: Path, group: Group, method: Method) -> dict[str, float] | None:
     """Return what was chosen for a method; None where its search, or one it needs, is not done.
 
@@ -85,12 +110,15 @@ def chosen_for(out: Path, group: Group, method: Method) -> dict[str, float] | No
     head = head_rate(out, group.searches, method)
     if not method.searched:
         return head
-    search = kept_search(out, group.searches, method.name)
-    return None if search is None or head is None else {**head, **search.chosen}
+    searches = kept_searches(out, group.searches, method.name)
+    return None if not searches or head is None else {**head, **best_search(searches).chosen}
 
 
 def head_rate(out: Path, group: str, method: Method) -> dict[str, float] | None:
-    """Return the rate of the heads that a method takes from another; None where it is unknown."""
+    """Return the rate of the heads that a method takes from another; None where it is unknown.
+
+    It is that of the other's first search: methods that took it are not run again for a second one.
+    """
     if not method.head_of:
         return {}
     search = kept_search(out, group, method.head_of)
@@ -173,7 +201,7 @@ def keep(out: Path, group: Group, folder: Path, command: str) -> None:
         return
     record = msgspec.json.decode(file.read_bytes(), type=TuneRecord)
     for name, found in record.learners.items():
-        if found.preset is None or name not in BY_NAME:
+        if found.preset is None:
             continue  # it was stopped, or every trial failed
         scores = {}
         for trial in found.trials:

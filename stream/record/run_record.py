@@ -54,6 +54,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
         matrix: scores [T, T]; row i is after learning task i.
         cells: the evidence of each score. In the file, one that is reused is the number of the row,
             from 0, whose cell it is; here all rows that reuse it have one object.
+        gpu: the name of the GPU that computed it; null on a CPU, and in records written before it
+            was kept.
         scenario: what was known when texts were served, one of `stream.config.run.SCENARIOS`.
         routing: how tasks were inferred; null where they were known.
         baseline: scores of the untrained learner, where they were wanted.
@@ -83,6 +85,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     seed: int
     split: str
     device: str
+    gpu: str | None = None
     matrix: list[list[float | None]]
     cells: list[list[Cell | None]]
     baseline: list[float] | None = None
@@ -129,6 +132,11 @@ class RunRecord(msgspec.Struct, kw_only=True):
     def scores(self) -> np.ndarray:
         """The matrix as float64 [T, T], NaN where nothing was evaluated."""
         return np.array(self.matrix, dtype=np.float64)  # None becomes NaN
+
+    @property
+    def computed_on(self) -> str:
+        """The GPU by its name where that is known, or the device."""
+        return self.gpu or self.device
 
     @property
     def score_matrix(self) -> ScoreMatrix:

@@ -97,6 +97,6 @@ class WorkersPlace:
         """
         cpu = torch.device("cpu")
         if self._config.device == "cpu":  # no need to wait for it
-            return Place(cpu, pick_precision(self._config.backbone.precision, cpu), cpu)
+            return Place(cpu, pick_precision(self._config.backbone.precision, cpu), cpu, None)
         found = self._found.result()
-        return Place(cpu, found.precision, torch.device(found.name))
+        return Place(cpu, found.precision, torch.device(found.name), found.gpu)

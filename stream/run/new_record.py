@@ -36,6 +36,7 @@ def new_record(
     tasks: Sequence[Task],
     ledger: LedgerRecord,
     device: torch.device,
+    gpu: str | None,
 ) -> RunRecord:
     """Return the record of a run that has not learned anything yet.
 
@@ -45,6 +46,7 @@ def new_record(
         tasks: the stream.
         ledger: the size of the pretrained encoder, without a row.
         device: where it is computed.
+        gpu: the name of the GPU; None on a CPU.
     """
     names, probe = [task.name for task in tasks], config.probe
     return RunRecord(
@@ -60,6 +62,7 @@ def new_record(
         seed=config.seed,
         split=config.evaluation.split,
         device=str(device),
+        gpu=gpu,
         matrix=[[None] * len(names) for _ in names],
         cells=[[None] * len(names) for _ in names],
         metrics=dict.fromkeys(CORE_METRICS),

@@ -41,11 +41,13 @@ class Place:
         device: where this process has it.
         precision: ``float32`` or ``bf16``.
         recorded: the device that the record names: with workers, theirs.
+        gpu: the name of the GPU that it names.
     """
 
     device: torch.device
     precision: str
     recorded: torch.device
+    gpu: str | None
 
 
 def place_of(config: RunConfig) -> Place:
@@ -55,7 +57,8 @@ def place_of(config: RunConfig) -> Place:
         UserError: a device that this machine does not have.
     """
     device = pick_device(config.device)
-    return Place(device, pick_precision(config.backbone.precision, device), device)
+    precision = pick_precision(config.backbone.precision, device)
+    return Place(device, precision, device, gpu_name(device))
 
 
 def build_run(
@@ -111,7 +114,7 @@ def build_run(
     features = _features(config, encoder, here.precision)
     learner = attached(config, encoder, tasks, text_encoder.pad_id, here.precision)
     data = data_record(config.data.source, tasks, leaks)
-    record = new_record(config, data, tasks, ledger, here.recorded)
+    record = new_record(config, data, tasks, ledger, here.recorded, here.gpu)
     checkpoints = CheckpointManager(folder, config.checkpoint)
     routing = _routing(config, learner, features, here.device)
     return Run(config, tasks, learner, here.device, text_encoder, record, checkpoints, routing)
@@ -211,6 +214,11 @@ def _visible() -> str:
     """Return what the user's environment says about the GPUs that programs may see."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     return "" if chosen is None else f" (CUDA_VISIBLE_DEVICES={chosen})"
+
+
+def gpu_name(device: torch.device) -> str | None:
+    """Return the name of a GPU; None of a CPU. CUDA is initialized for it."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else None
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:

@@ -22,7 +22,7 @@ from stream.run.bench import Bench
 from stream.run.fitting import Fitted, Trial, fit_task
 from stream.run.packed import PackedPosition, packed, unpacked
 from stream.run.selecting import Selecting
-from stream.run.setup import attached, pick_device, pick_precision, read_backbone
+from stream.run.setup import attached, gpu_name, pick_device, pick_precision, read_backbone
 from stream.training.fit_state import Step
 from stream.workers.engine import Shared, Worker
 
@@ -102,10 +102,11 @@ class Served(NamedTuple):
 
 
 class Device(NamedTuple):
-    """Where workers compute: the device by its type and, if it was chosen, number; precision."""
+    """Where workers compute: the device by its type and, if chosen, number; precision; the GPU."""
 
     name: str
     precision: str
+    gpu: str | None
 
 
 class _StopError(Exception):
@@ -129,7 +130,7 @@ def device_of(worker: Worker, device: str, precision: str) -> Device:
     """
     del worker
     found = pick_device(device)
-    return Device(str(found), pick_precision(precision, found))
+    return Device(str(found), pick_precision(precision, found), gpu_name(found))
 
 
 def how(worker: Worker, setup: Shared) -> str:

@@ -13,13 +13,13 @@ from tests.benchmarks.test_evidence_verdicts import made
 
 
 def write_search(
-    out: Path, method: str, scores: dict[float, list[float]], name: str = "lr"
+    out: Path, method: str, scores: dict[float, list[float]], name: str = "lr", **others: float
 ) -> None:
-    """Keep a search of one setting; ``scores`` are those of three tasks."""
+    """Keep a search of one setting, others are fixed; ``scores`` are those of three tasks."""
     trials = [
         TrialRecord(
             number=number,
-            settings={name: rate},
+            settings={name: rate, **others},
             origin="grid",
             status="complete",
             reason="",

@@ -40,6 +40,7 @@ def rewrite(folder: Path) -> None:
 def whole_values(record: RunRecord) -> dict[str, Any]:
     """Return a record as JSON values of the first schema."""
     values = msgspec.to_builtins(record)
-    values.pop("train_bytes")
+    for later in ("train_bytes", "gpu"):
+        values.pop(later)
     cells = [[None if cell is None else asdict(cell) for cell in row] for row in record.cells]
     return {**values, "schema": 1, "cells": cells}

@@ -1,12 +1,15 @@
 """Which device a run gets, of those that this machine shows it."""
 
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from stream.errors import UserError
-from stream.run.setup import pick_device
+from stream.run.setup import pick_device, place_of
+from stream.run.worker import device_of
 
 
 @pytest.mark.parametrize(
@@ -41,3 +44,15 @@ def test_a_device_that_is_not_there_is_one_line(
     else:
         assert str(pick_device(asked)) == expected
         assert chosen == [torch.device(name) for name in [expected] if ":" in name]
+
+
+def test_a_gpu_is_named_also_that_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU of {device}")
+    for device, expected in (("cuda:1", "GPU of cuda:1"), ("cpu", None)):
+        asked: Any = SimpleNamespace(device=device, backbone=SimpleNamespace(precision="float32"))
+        worker: Any = None
+        assert place_of(asked).gpu == expected
+        assert device_of(worker, device, "float32").gpu == expected
