@@ -42,7 +42,7 @@ def same_at_small_deviations(records: Records) -> Iterator[Part]:
         if found is None:
             yield Part(f"{std}: not run", NOT_RUN.verdict)
             continue
-        inside = -SAME < found.low and found.high < SAME
+        inside = found.low > -SAME and found.high < SAME
         outside = found.high < -SAME or found.low > SAME
         yield Part(f"{std}: {shown(found)}", either(inside, outside))
     small = scores_of(records, [STDS[std] for std in (*SMALL_STDS, CHOSEN_STD)])

@@ -2,7 +2,9 @@
 
 import json
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,16 +17,25 @@ from tests.record.made_record import made_record
 TASKS = ("mnli_matched", "cola", "sst2", "newsgroups20")
 TITLES = ["MNLI-m", "CoLA", "SST-2", "20 newsgroups"]
 METRICS = ["accuracy", "matthews_correlation", "accuracy", "accuracy"]
-NUM_LAYERS = 6
+LAYERS = range(6)
 
 
-def made_ablation(job: Job) -> RunRecord:
-    """Return a run whose scores depend on its method, its tasks and its seed."""
-    rng = np.random.default_rng([job.seed, zlib.crc32(job.method.name.encode())])
+def made_ablation(job: Job, level: float | None = None) -> RunRecord:
+    """Return a run whose scores depend on its method, its tasks and its seed.
+
+    Args:
+        job: the run.
+        level: about what its tasks reach; by default it is drawn for the method.
+    """
+    of_method = zlib.crc32(job.method.name.encode())
+    rng = np.random.default_rng([job.seed, of_method])
     of_task = np.random.default_rng(job.seed).normal(0, 0.01, 4)  # of the seed, for all methods
-    level = np.random.default_rng(zlib.crc32(job.method.name.encode())).uniform(0.3, 0.7)
-    learned = level + 0.05 * np.arange(4) + of_task + rng.normal(0, 0.02, 4)
-    names = {"order": [*TASKS], "titles": TITLES, "metric_names": METRICS}
+    if level is None:
+        learned = np.random.default_rng(of_method).uniform(0.3, 0.7) + rng.normal(0, 0.02, 4)
+    else:
+        learned = level + rng.normal(0, 1e-3, 4)
+    learned = learned + 0.05 * np.arange(4) + of_task
+    names: dict[str, Any] = {"order": [*TASKS], "titles": TITLES, "metric_names": METRICS}
     record = made_record(4, seed=job.seed, source="files", backbone="minilm", **names)
     for after in range(4):
         for place in range(after + 1):
@@ -58,18 +69,22 @@ def _chosen(rng: np.random.Generator) -> SelectionRecord:
     return SelectionRecord(candidates=tried, chosen=int(scores.argmax()))
 
 
-def write_layers(folder: Path, record: RunRecord) -> None:
-    """Write made-up scores without ranges of layers beside a record."""
+def write_layers(folder: Path, record: RunRecord, worth: Sequence[float] = (0.03,) * 6) -> None:
+    """Write made-up scores without ranges of layers beside a record.
+
+    Args:
+        folder: where the record is.
+        record: the run.
+        worth: what each layer is worth.
+    """
     rng = np.random.default_rng(record.seed)
     found = {}
     for task, full in zip(record.order, record.matrix[-1], strict=True):
         assert full is not None
         without = [
-            [full - 0.03 * (j - i + 1) + rng.normal(0, 0.01) if i <= j else None for j in range(6)]
-            for i in range(NUM_LAYERS)
+            [full - sum(worth[i : j + 1]) + rng.normal(0, 2e-3) if i <= j else None for j in LAYERS]
+            for i in LAYERS
         ]
-        found[task] = {
-            **{"split": "test", "full": full, "majority": 0.1},
-            "without_first_to_last": without,
-        }
+        of_task = {"split": "test", "full": full, "majority": 0.1}
+        found[task] = {**of_task, "without_first_to_last": without}
     (folder / "layer_ranges.json").write_text(json.dumps(found), encoding="utf-8")

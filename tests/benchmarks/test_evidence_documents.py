@@ -25,7 +25,7 @@ from tests.benchmarks.made_evidence import write_runs
 
 ROOT = Path(__file__).parent.parent.parent
 RECORDS = ROOT / "results/evidence"
-DOCUMENTS = ("README.md", "docs/paper.md", "docs/protocol.md")
+DOCUMENTS = ("README.md", "docs/paper.md", "docs/protocol.md", "docs/ablations.md")
 NUMBER = re.compile(r"[+\u2212-]?\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?")
 SHOWN = re.compile(r"<!-- evidence:(\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 

@@ -9,7 +9,9 @@ import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score
 
+from benchmarks.evidence.layers import remove_layers
 from stream.errors import UserError
+from stream.record.run_record import RunRecord
 from stream.run.layer_ablation import layer_range_scores, majority_score
 from stream.run.load import open_run
 from tests.run.learned import learned
@@ -61,6 +63,16 @@ def test_layer_ranges_start_from_the_run_and_end_without_adapters(kept: Path) ->
     assert np.isnan(scores.without[np.tril_indices(layers, -1)]).all()
     assert not np.isnan(scores.without[np.triu_indices(layers)]).any()
     assert run_again.measure(task).score == scores.full  # the adapters are back
+
+
+def test_ranges_of_layers_are_kept_beside_a_record_of_the_comparison(changed: Path) -> None:
+    """Of every task, on the rows of its score: those are the scores without any range."""
+    remove_layers(changed)
+    found = json.loads((changed / "layer_ranges.json").read_text())
+    record = RunRecord.read(changed)
+    assert [*found] == record.order
+    assert [of["full"] for of in found.values()] == record.matrix[-1]
+    assert {of["split"] for of in found.values()} == {record.split}
 
 
 def test_the_majority_line_is_that_of_a_dummy_classifier(kept: Path) -> None:
