@@ -1,10 +1,10 @@
 """The kept records: ``OUT/runs/GROUP/METHOD-sSEED/results.json``, which the program reads too.
 
-Beside it ``at_once.json`` says how many runs were made at once, and ``verify.txt`` what
-`task-stream verify` said, where it was asked; ``layer_ranges.json`` holds scores without some of the
-adapters (`benchmarks.evidence.layers`). Records lack what is large and what the command gives
-again: losses of single steps, where every row was read, the settings of tasks, and the evidence of
-cells that are neither of a task's own row nor of the last one.
+Beside it ``at_once.json`` says how many runs were made at once, ``verify.txt`` what `task-stream
+verify` said, where it was asked, and ``layer_ranges.json`` what is scored without some adapters
+(`benchmarks.evidence.layers`). Records lack what is large and what the command gives again: losses
+of single steps, where every row was read, the settings of tasks, and the evidence of cells that are
+neither of a task's own row nor of the last one.
 """
 
 from collections.abc import Iterable, Iterator
