@@ -12,6 +12,7 @@ from benchmarks.evidence.plan import SEEDS
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import RUNS, Records
 from benchmarks.evidence.tables import HEADLINE
+from benchmarks.evidence.tradeoff import tradeoff_figure
 from stream.report.canvas import save
 
 FIGURES = ("average", "forgetting_map", "parameters")
@@ -37,6 +38,9 @@ def draw(records: Records, folder: Path) -> None:
         records: all of them.
         folder: where to.
     """
+    against_size = tradeoff_figure(records)
+    if against_size is not None:
+        save(against_size, folder, "tradeoff", ("png",))
     runs = drawn_runs(records)
     if not runs:
         return
