@@ -4,6 +4,7 @@ Serves a run again, so it needs torch, as `analysis.verify` does; the other comm
 """
 
 import argparse
+from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,21 +57,16 @@ def remove_layer_ranges(arguments: argparse.Namespace) -> int:
     from analysis.outputs import check_folder, writing
     from stream.atomic_io import write_json
     from stream.report.canvas import save
-    from stream.run.layer_ablation import layer_range_scores
-    from stream.run.load import open_run
 
     key, _, names = arguments.tasks.partition("=")
     require(key == "task" and bool(names), f"expected task=NAME, got {arguments.tasks!r}")
     record = RunRecord.read(arguments.run)
     folder = arguments.out or arguments.run / "figures"
     check_folder("--out", folder)
-    chosen = names.split(",")
-    run = open_run(arguments.run, chosen, arguments.device)
-    tasks = [task for task in run.tasks if task.name in chosen]
-    found = [layer_range_scores(run, task, arguments.split) for task in tasks]
+    found = measured(arguments.run, names.split(","), arguments.split, arguments.device)
     with writing("--out", folder):
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / f"{NAME}.json", {scores.task: _as_json(scores) for scores in found})
+        write_json(folder / f"{NAME}.json", as_json(found))
         drawn = save(layer_range_figure(record, found), folder, NAME)
     print(folder / f"{NAME}.json", *drawn, sep="\n")
     titles = dict(zip(record.order, record.titles, strict=True))
@@ -90,8 +86,33 @@ def _sentence(title: str, scores: "LayerRangeScores") -> str:
     )
 
 
-def _as_json(scores: "LayerRangeScores") -> dict[str, Any]:
-    """Return scores as JSON values, null where a range would end before it begins."""
+def measured(
+    folder: Path, names: Sequence[str], split: str, device: str
+) -> "list[LayerRangeScores]":
+    """Return the scores of tasks of a run without the adapters of every range of layers.
+
+    Args:
+        folder: the run folder, with its checkpoint.
+        names: the tasks.
+        split: what they are scored on.
+        device: where they are served; ``auto`` takes a GPU where there is one.
+
+    Raises:
+        UserError: no such run, task or weights, or a learner without adapters.
+    """
+    from stream.run.layer_ablation import layer_range_scores
+    from stream.run.load import open_run
+
+    run = open_run(folder, names, device)
+    return [layer_range_scores(run, task, split) for task in run.tasks if task.name in names]
+
+
+def as_json(found: "Sequence[LayerRangeScores]") -> dict[str, dict[str, Any]]:
+    """Return scores as JSON values by task, null where a range would end before it begins."""
+    return {scores.task: _of_task(scores) for scores in found}
+
+
+def _of_task(scores: "LayerRangeScores") -> dict[str, Any]:
     ranges = [[None if isnan(s) else s for s in row] for row in scores.without.tolist()]
     return {
         "split": scores.split,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import markdown
+from benchmarks.evidence.ablation_tables import ablations
 from benchmarks.evidence.commands import machines, runs
 from benchmarks.evidence.elsewhere import more_rows, mpnet
 from benchmarks.evidence.inferred import inferred
@@ -20,7 +21,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
     for block in (
         *(methods, searches, per_task_choice, main, brief, differences, orders, claims),
         *(tasks, failures, again, missing, headline, verdicts, runs),
-        *(tradeoff, mpnet, more_rows, inferred, machines),
+        *(tradeoff, mpnet, more_rows, inferred, machines, ablations),
     )
 }
 

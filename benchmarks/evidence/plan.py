@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from benchmarks.evidence import ablations
 from benchmarks.evidence.methods import BY_NAME, CATALOGUE, CORE, SECOND, SIZES, Method
 
 SEEDS = (1, 2, 3, 4, 5)
@@ -58,7 +59,13 @@ COUNTED = Group(
     "minilm",
 )
 """A short stream on which operations are counted, which the other runs do not: it takes time."""
-GROUPS = (MINILM, *OTHER_ORDERS, INFERRED, MPNET, LONG, COUNTED)
+ABLATED = Group(
+    "minilm-ablations",
+    (f"task=[{','.join(ablations.TASKS)}]", "backbone=minilm", "limits.train=4000"),
+    "minilm",
+)
+"""A stream of four tasks, for the paper's ablations."""
+GROUPS = (MINILM, *OTHER_ORDERS, INFERRED, MPNET, LONG, COUNTED, ABLATED)
 IN_OTHER_ORDERS = ("finetune", "replay", "ewc", "lwf", "shared_adapter", "adapter")
 """What is run in other orders; of what is isolated one method shows that they do not matter."""
 ELSEWHERE = ("adapter", "independent", "finetune", "replay", "joint", "frozen", "shared_adapter")
@@ -106,7 +113,8 @@ class Job:
         """
         values = [f"learner.{key}={value}" for key, value in chosen.items()]
         seeds = [f"seed={self.seed}", f"limits.seed={self.seed}"]
-        kept = [] if self.is_verified else ["checkpoint.enabled=false"]
+        needs_weights = self.is_verified or self.loses_layers
+        kept = [] if needs_weights else ["checkpoint.enabled=false"]
         more = kept if self.group == INFERRED else [REUSED, *kept]
         return [*self.method.settings, *values, *self.group.settings, *seeds, *ALWAYS, *more]
 
@@ -114,6 +122,11 @@ class Job:
     def is_verified(self) -> bool:
         """Whether its run folder is verified, so that it needs weights."""
         return self.group == MINILM and self.method.name == "adapter" and self.seed == SEEDS[0]
+
+    @property
+    def loses_layers(self) -> bool:
+        """Whether it is scored without the adapters of every range of layers, from its weights."""
+        return self.group == ABLATED and self.method == ablations.AS_CHOSEN
 
 
 class Phase(NamedTuple):
@@ -138,14 +151,18 @@ PHASES = (
     Phase(MPNET, ELSEWHERE, SEEDS),
     Phase(MINILM, _names(SIZES), SEEDS),
     Phase(LONG, ELSEWHERE, SEEDS),
+    Phase(ABLATED, _names(ablations.ONE_SETTING), SEEDS),
+    Phase(ABLATED, _names(ablations.PER_TASK), SEEDS),
 )
 """Everything, what the claims need most first."""
+_METHODS = {**BY_NAME, **{method.name: method for method in ablations.ABLATIONS}}
 
 
 def jobs() -> Iterator[Job]:
-    """Yield every run, in the order of the work."""
-    for group, methods, seeds in PHASES:
-        yield from (Job(group, BY_NAME[name], seed) for name in methods for seed in seeds)
+    """Yield every run, in the order of the work; of each phase the longest first."""
+    for group, names, seeds in PHASES:
+        methods = sorted((_METHODS[name] for name in names), key=lambda method: not method.choice)
+        yield from (Job(group, method, seed) for method in methods for seed in seeds)
 
 
 def searched() -> Iterator[tuple[Group, list[Method]]]:
@@ -154,7 +171,7 @@ def searched() -> Iterator[tuple[Group, list[Method]]]:
     Second searches come last.
     """
     for group, names, _ in PHASES:
-        methods = [BY_NAME[name] for name in names if BY_NAME[name].searched]
+        methods = [_METHODS[name] for name in names if _METHODS[name].searched]
         if group.name == group.searches and methods:
             yield group, methods
     yield MINILM, [*SECOND.values()]

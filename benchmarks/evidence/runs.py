@@ -12,6 +12,7 @@ from pathlib import Path
 
 import stream
 from benchmarks import ROOT
+from benchmarks.evidence.layers import LAYERS, remove_layers
 from benchmarks.evidence.plan import Job, jobs, with_settings
 from benchmarks.evidence.records import RUNS, VERIFIED, AtOnce, keep
 from benchmarks.evidence.searches import SCRATCH, chosen_for
@@ -25,11 +26,20 @@ PLACES = ("data.root=", "backbone.origin=", "backbone.location=")
 """Settings that say where things are, which differ from machine to machine."""
 
 
-def run_one(worker: Worker, settings: list[str], folder: Path) -> None:
-    """Run a learner over a stream, on a worker; the run folder is there afterwards."""
+def run_one(worker: Worker, settings: list[str], folder: Path, *, loses_layers: bool) -> None:
+    """Run a learner over a stream, on a worker; the run folder is there afterwards.
+
+    Args:
+        worker: where it runs.
+        settings: of the run.
+        folder: the run folder.
+        loses_layers: whether the run is then scored without the adapters of ranges of layers.
+    """
     del worker
     shutil.rmtree(folder, ignore_errors=True)  # of a start that was stopped
     stream.run_stream(overrides=settings, folder=folder, quiet=True)
+    if loses_layers:
+        remove_layers(folder)
 
 
 def run_missing(
@@ -43,7 +53,7 @@ def run_missing(
         workers: how many runs at once, and where.
         wanted: tells jobs that are wanted.
     """
-    chosen = sorted(filter(wanted, jobs()), key=lambda job: not job.method.choice)  # longest first
+    chosen = filter(wanted, jobs())
     todo = {job: given for job in chosen if (given := missing(out, job, more))}
     at_once = made_at_once(workers, len(todo))
     return run_all(todo, workers, lambda job, folder: keep_run(out, job, folder, at_once))
@@ -107,6 +117,8 @@ def missing(out: Path, job: Job, more: Sequence[str]) -> list[str] | None:
         return None
     settings = with_settings(job.settings(chosen), more)
     file = out / RUNS / job.name / FILE_NAME
+    if job.loses_layers and not (file.parent / LAYERS).exists():
+        return settings
     had = set(RunRecord.read(file).overrides or []) if file.exists() else set()
     elsewhere = {text for text in settings if text.startswith(PLACES)}
     return None if had >= set(settings) - elsewhere else settings
@@ -114,7 +126,9 @@ def missing(out: Path, job: Job, more: Sequence[str]) -> list[str] | None:
 
 def begin(engine: Engine, job: Job, settings: list[str]) -> "Future[None]":
     """Have a worker run a job."""
-    return engine.submit(f"running {job.name}", run_one, settings, SCRATCH / job.name)
+    return engine.submit(
+        f"running {job.name}", run_one, settings, SCRATCH / job.name, loses_layers=job.loses_layers
+    )
 
 
 def keep_run(out: Path, job: Job, folder: Path, at_once: AtOnce) -> str:
@@ -126,6 +140,8 @@ def keep_run(out: Path, job: Job, folder: Path, at_once: AtOnce) -> str:
     record, kept = RunRecord.read(folder), out / RUNS / job.name
     told = verified(folder) if job.is_verified else ""
     keep(record, kept, at_once)
+    if job.loses_layers:
+        shutil.copy(folder / LAYERS, kept)
     if told:
         (kept / VERIFIED).write_text(told, encoding="utf-8")
     return f"{100 * (record.metrics['average_score'] or 0):.1f}"

@@ -134,7 +134,12 @@ class Trial:
             on_step(step)
 
         engine = pick_engine(training.engine, learner, bench.device, size, counting=counting)
-        report = fit(learner, task, training, counted, engine=engine, meter=meter, resumed=position)
+        try:
+            report = fit(
+                learner, task, training, counted, engine=engine, meter=meter, resumed=position
+            )
+        finally:
+            engine.close()  # each candidate has graphs of its own
         require(
             not learner.shared_tensors,
             f"learner {learner.name} keeps tensors for the next task, so that its candidates "

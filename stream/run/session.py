@@ -1,10 +1,8 @@
 """A run from outside: its folder, and the display and the tracker that are open while it lasts."""
 
-import gc
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from rich.console import Console
 
 from stream.config.run import RunConfig
@@ -12,6 +10,7 @@ from stream.report.progress import Display
 from stream.run.runner import run_stream
 from stream.run.settings import with_learner
 from stream.run_folder import RUN, folder_errors, refuse_used_folder
+from stream.training.gpu_memory import give_gpu_memory_back
 
 
 def run_in(  # noqa: PLR0913 - a run, where it is seen, and what began it
@@ -56,13 +55,3 @@ def run_in(  # noqa: PLR0913 - a run, where it is seen, and what began it
     finally:
         give_gpu_memory_back()
     return record.metrics["average_score"]
-
-
-def give_gpu_memory_back() -> None:
-    """Give back what a run took of a GPU: this process may run more, and others share the GPU.
-
-    Models and graphs that refer to each other are in memory until they are collected.
-    """
-    if torch.cuda.is_initialized():
-        gc.collect()
-        torch.cuda.empty_cache()

@@ -23,6 +23,7 @@ from stream.learners.base import Learner
 from stream.models.bf16 import copy_all
 from stream.models.heads import Head
 from stream.training.capture_guard import CaptureGuard, agree
+from stream.training.gpu_memory import give_gpu_memory_back
 from stream.training.schedule import optimizer_for
 
 LOG = logging.getLogger(__name__)
@@ -58,6 +59,9 @@ class Eager:
 
     def end(self, learner: Learner, task: Task) -> None:
         """Leave nothing of this engine in the model."""
+
+    def close(self) -> None:
+        """Give back what is held; nothing is learned with this engine afterwards."""
 
 
 class Captured:
@@ -264,6 +268,13 @@ class Captured:
         own = Head(shared.in_features, shared.outputs).to(self._model.device)
         own.take(shared)
         self._model.heads[task.name] = own.requires_grad_(shared.weight.requires_grad)
+
+    def close(self) -> None:
+        """Give the memory of graphs and of the optimizer back; nothing is learned afterwards."""
+        self._graphs.clear()
+        self._moments.clear()
+        self._heads.clear()
+        give_gpu_memory_back()
 
 
 def graph_width(width: int, most: int | None) -> int:
