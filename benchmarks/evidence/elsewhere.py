@@ -9,7 +9,7 @@ from benchmarks.evidence.plan import ELSEWHERE, LONG, MPNET, Group
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import settings
-from benchmarks.evidence.searches import chosen_for
+from benchmarks.evidence.searches import chosen_for, kept_search
 from benchmarks.evidence.sentences import apart
 from benchmarks.evidence.tables import (
     identical,
@@ -22,6 +22,7 @@ from benchmarks.evidence.tables import (
 )
 from benchmarks.markdown import table
 from stream.formatting import DASH
+from stream.tuning.grid import INSIDE
 
 
 def mpnet(records: Records) -> str:
@@ -32,6 +33,15 @@ def mpnet(records: Records) -> str:
 def more_rows(records: Records) -> str:
     """Return what ran with up to 20,000 rows a task."""
     return same_methods(records, LONG)
+
+
+def chosen(records: Records, group: Group, method: str) -> str:
+    """Return what was chosen of a method in a group, and which of it lies at an end."""
+    text = settings(chosen_for(records.out, group, BY_NAME[method]) or {})
+    kept = kept_search(records.out, group.searches, method)
+    ends = kept.found.ends if kept is not None else {}
+    outside = [key for key, told in ends.items() if told != INSIDE]
+    return f"{text}; at an end: {', '.join(outside)}" if outside else text
 
 
 def same_methods(records: Records, group: Group) -> str:
@@ -54,7 +64,7 @@ def same_methods(records: Records, group: Group) -> str:
             identical(runs),
             stored(runs),
             seconds(runs),
-            settings(chosen_for(records.out, group, BY_NAME[method]) or {}),
+            chosen(records, group, method),
             str(len(runs)),
         )
 
