@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -36,6 +37,7 @@ from stream.report.canvas import new_figure, plain
 
 FRONT = "Pareto front: no other learner of a stream scores as high with as few"
 NOTE_LINE = 62  # characters below a panel
+MOST_BELOW = 20  # methods of the legend below each other
 Form = Callable[[], Formatter]
 
 
@@ -90,7 +92,8 @@ def _score_against(runs: Sequence[RecordedRun], panels: Sequence[Panel], what: s
     """
     methods = complete_methods(runs)
     title = f"{what}, {over_seeds(num_seeds(methods))}"
-    height = 5.4 + legend_height(methods)
+    columns = -(-len(methods) // MOST_BELOW)
+    height = 5.4 + legend_height(methods) / columns
     figure = new_figure(5.2 * len(panels) + 2.5, height, heading(runs, title))
     axes_list = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, panel in zip(axes_list, panels, strict=True):
@@ -106,7 +109,8 @@ def _score_against(runs: Sequence[RecordedRun], panels: Sequence[Panel], what: s
     labelled = [axes.get_legend_handles_labels() for axes in axes_list]
     by_label = {label: handle for found in labelled for handle, label in zip(*found, strict=True)}
     handles, labels = list(by_label.values()), list(by_label)
-    figure.legend(handles, labels, loc="outside lower left", frameon=False, alignment="left")
+    place: Any = "outside lower left"
+    figure.legend(handles, labels, loc=place, frameon=False, alignment="left", ncols=columns)
     return figure
 
 

@@ -1,8 +1,8 @@
 """Scores relative to full fine-tuning against parameters (Houlsby et al. 2019, figures 1, 3)."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,6 +27,19 @@ from stream.report.canvas import GREY, new_figure, plain
 
 PERCENTILES = (20, 50, 80)
 BASELINE = "independent"  # full fine-tuning of a copy per task, the paper's baseline
+MOST_BELOW = 8  # lines of the legend below each other
+
+
+class Point(NamedTuple):
+    """One setting of a learner.
+
+    Attributes:
+        size: parameters trained for a task, mean over the tasks.
+        percentiles: `PERCENTILES` over the tasks of score minus baseline, float64 [3].
+    """
+
+    size: float
+    percentiles: np.ndarray
 
 
 def tradeoff(runs: Sequence[RecordedRun]) -> Figure:
@@ -40,13 +53,14 @@ def tradeoff(runs: Sequence[RecordedRun]) -> Figure:
     if len(baselines) != 1:
         which = f"{len(baselines)} methods are" if baselines else "no complete run is"
         raise NothingToDrawError(f"{which} {BASELINE}, the full fine-tuning to compare with")
-    families: defaultdict[str, list[Method]] = defaultdict(list)
+    families: defaultdict[str, list[Point]] = defaultdict(list)
     untrained = []
     for method in methods:
         if method.learner == BASELINE:
             continue
-        if _size(method) > 0:
-            families[method.learner].append(method)
+        if (size := _size(method)) > 0:
+            found = relative_percentiles(method, baselines[0])
+            families[method.learner].append(Point(size, found))
         else:
             untrained.append(method.label)
     if not families:
@@ -54,34 +68,50 @@ def tradeoff(runs: Sequence[RecordedRun]) -> Figure:
     percentiles = ", ".join(map(str, PERCENTILES))
     title = f"score minus full fine-tuning: percentiles {percentiles} over the tasks, "
     title += over_seeds(num_seeds(methods), "means")
-    figure = new_figure(10, 6 + 0.25 * len(families), heading(runs, title))
-    axes = figure.add_subplot()
-    _draw_families(axes, families, baselines[0])
     note = f"\nnot shown, trains none: {plain(', '.join(untrained), 80)}" if untrained else ""
+    return draw_tradeoff(heading(runs, title), families, _size(baselines[0]), note)
+
+
+def draw_tradeoff(
+    title: str, families: Mapping[str, Sequence[Point]], full_size: float, note: str = ""
+) -> Figure:
+    """Draw points of learners against full fine-tuning, which is at 0.
+
+    Args:
+        title: the heading.
+        families: by learner, one point for each of its settings.
+        full_size: parameters that full fine-tuning trains for a task.
+        note: follows the label of the x axis.
+    """
+    columns = -(-(len(families) + 1) // MOST_BELOW)
+    rows = -(-(len(families) + 1) // columns)
+    figure = new_figure(10, 5.8 + 0.25 * rows, title)
+    axes = figure.add_subplot()
+    _draw_families(axes, families, full_size)
     label_log_axis(axes.xaxis, f"parameters trained for each task (mean){note}", EngFormatter())
     axes.set_ylabel("score minus full fine-tuning (percentage points)")
     show_percent(axes)
     tidy(axes)
-    figure.legend(loc="outside lower left", frameon=False, alignment="left")
+    place: Any = "outside lower left"
+    figure.legend(loc=place, frameon=False, alignment="left", ncols=columns)
     return figure
 
 
-def _draw_families(axes: Axes, families: dict[str, list[Method]], baseline: Method) -> None:
+def _draw_families(axes: Axes, families: Mapping[str, Sequence[Point]], full_size: float) -> None:
     """Draw the baseline at 0 and each learner's percentiles over its settings."""
-    size = _size(baseline)
     axes.axhline(0, color=GREY, ls="--", lw=1)
     label = f"full fine-tuning of a copy per task ({BASELINE})"
-    axes.plot(size, 0, color=GREY, marker="*", ms=14, ls="none", label=label)
-    for index, (learner, methods) in enumerate(families.items()):
+    axes.plot(full_size, 0, color=GREY, marker="*", ms=14, ls="none", label=label)
+    for index, (learner, points) in enumerate(families.items()):
         style: dict[str, Any] = mark_style(index)
         style |= {
             "linestyle": "-",
             "capsize": 3,
             "elinewidth": 1,
         }
-        members = sorted(methods, key=_size)
-        sizes = [_size(method) for method in members]
-        low, middle, high = np.transpose([relative_percentiles(m, baseline) for m in members])
+        members = sorted(points, key=lambda point: point.size)
+        sizes = [point.size for point in members]
+        low, middle, high = np.transpose([point.percentiles for point in members])
         if len(members) > 1:
             axes.fill_between(sizes, low, high, color=style["color"], alpha=0.15, lw=0)
         bars = np.array([middle - low, high - middle])

@@ -13,12 +13,15 @@ from benchmarks.evidence.ablation_tables import (
     sizes,
     table_2,
 )
-from benchmarks.evidence.commands import runs
+from benchmarks.evidence.commands import machines, runs
+from benchmarks.evidence.elsewhere import more_rows, mpnet
+from benchmarks.evidence.inferred import inferred
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import methods, per_task_choice, searches
 from benchmarks.evidence.sentences import headline, verdicts
 from benchmarks.evidence.tables import brief, claims, differences, main, orders
 from benchmarks.evidence.task_tables import again, failures, missing, tasks
+from benchmarks.evidence.tradeoff import tradeoff
 
 KIND = "evidence"
 BLOCKS: dict[str, Callable[[Records], str]] = {
@@ -26,6 +29,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
     for block in (
         *(methods, searches, per_task_choice, main, brief, differences, orders, claims),
         *(tasks, failures, again, missing, headline, verdicts, runs),
+        *(tradeoff, mpnet, more_rows, inferred, machines),
         *(ablations, ablation_claims, first_weights, layers, rates, sizes, table_2),
     )
 }

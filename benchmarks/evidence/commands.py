@@ -1,11 +1,12 @@
-"""Every run with the command that makes it again, in Markdown."""
+"""Every run with the command that makes it again, and what computed them, in Markdown."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from benchmarks.evidence.records import Records
+from benchmarks.evidence.records import AtOnce, Records
 from benchmarks.markdown import table
-from stream.formatting import DASH, percent
+from stream.formatting import DASH, TIMES, count, percent
 
 
 def runs(records: Records) -> str:
@@ -20,6 +21,24 @@ def runs(records: Records) -> str:
             yield name, score, memory, seconds, command
 
     return table("run,score at the end,bit-identical,learning (s),command", lines())
+
+
+def machines(records: Records) -> str:
+    """Return on what the runs were made, and how many at once."""
+    found = Counter(
+        (run.computed_on, records.at_once(name)) for name, run in sorted(records.runs.items())
+    )
+    told = (f"{count(number, 'run')} on {_place(*of)}" for of, number in found.most_common())
+    return f"All groups together: {'; '.join(told)}." if found else "Not run yet."
+
+
+def _place(name: str, at_once: AtOnce | None) -> str:
+    """Return a device and how many runs shared it."""
+    where = {"cpu": "a CPU", "cuda": "a GPU that the record does not name"}.get(name, name)
+    if at_once is None:
+        return where
+    many = f"{at_once.gpus} {TIMES} " if name != "cpu" and at_once.gpus > 1 else ""
+    return f"{many}{where}, at most {at_once.runs} at once"
 
 
 def command_of(overrides: Sequence[str]) -> str:

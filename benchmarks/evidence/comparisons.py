@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from benchmarks.evidence.quantities import differences, forgotten, scores
+from benchmarks.evidence.quantities import GIVEN, differences, forgotten, scores
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.statistics import Effect, holm
 from stream.formatting import MINUS
@@ -25,9 +25,10 @@ class Comparison:
     method: str
     other: str = ""
 
-    def effect(self, records: Records) -> Effect | None:
-        """Return what the records say; None with fewer than two seeds."""
-        found = differences(records, QUANTITIES[self.quantity], self.method, self.other)
+    def effect(self, records: Records, group: str = GIVEN) -> Effect | None:
+        """Return what the records of a group say; None with fewer than two seeds."""
+        quantity = QUANTITIES[self.quantity]
+        found = differences(records, quantity, self.method, self.other, group)
         return Effect.of(found) if found.ndim == 2 and found.shape[1] > 1 else None
 
 

@@ -3,27 +3,35 @@
 Methods that choose for each task are left out: in a figure they have the name of their learner.
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from analysis.figures.write import TOGETHER
 from analysis.runs.collect import RecordedRun
-from benchmarks.evidence.methods import METHODS
+from benchmarks.evidence.methods import CORE, METHODS, Method
 from benchmarks.evidence.plan import SEEDS
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import RUNS, Records
 from benchmarks.evidence.tables import HEADLINE
+from benchmarks.evidence.tradeoff import tradeoff_figure
 from stream.report.canvas import save
 
-FIGURES = ("average", "forgetting_map", "parameters")
-ALONG = (*HEADLINE, "frozen")
-"""The methods of the figure along the stream, where more lines would hide each other."""
+FIGURES: Mapping[str, Sequence[Method]] = {
+    # more lines would hide each other
+    "average": [m for m in METHODS if m.name in (*HEADLINE, "frozen")],
+    # what is isolated has rows of zeros; one shows that
+    "forgetting_map": [m for m in METHODS if not m.isolated or m.name == "adapter"],
+    # the figure of the trade-off has what is isolated
+    "parameters": [m for m in METHODS if not m.isolated or m in CORE],
+}
+"""The methods of each figure, so few that marks differ and names can be read."""
 
 
-def drawn_runs(records: Records) -> list[RecordedRun]:
-    """Return the runs in the given order, one setting for all tasks."""
+def drawn_runs(records: Records, methods: Sequence[Method] = METHODS) -> list[RecordedRun]:
+    """Return the runs of methods in the given order, one setting for all tasks."""
     return [
         RecordedRun(records.out / RUNS / GIVEN / f"{method.name}-s{seed}", run)
-        for method in METHODS
+        for method in methods
         if not method.choice
         for seed, run in sorted(records.seeds(GIVEN, method.name).items())
         if seed in SEEDS
@@ -37,9 +45,9 @@ def draw(records: Records, folder: Path) -> None:
         records: all of them.
         folder: where to.
     """
-    runs = drawn_runs(records)
-    if not runs:
-        return
-    few = [run for run in runs if run.record.learner in ALONG]
-    for name in FIGURES:
-        save(TOGETHER[name](few if name == "average" else runs), folder, name, ("png",))
+    against_size = tradeoff_figure(records)
+    if against_size is not None:
+        save(against_size, folder, "tradeoff", ("png",))
+    for name, methods in FIGURES.items():
+        if runs := drawn_runs(records, methods):
+            save(TOGETHER[name](runs), folder, name, ("png",))

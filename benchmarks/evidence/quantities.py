@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.evidence.plan import ABLATED, MINILM, OTHER_ORDERS, SEEDS
 from benchmarks.evidence.records import Records
 from stream.metrics import forgetting_by_task
+from stream.record.matrix import Routed
 from stream.record.run_record import RunRecord
 
 GIVEN = MINILM.name
@@ -22,6 +23,12 @@ ByTask = dict[str, float]
 def scores(run: RunRecord) -> ByTask:
     """Return the score of every task after the last one."""
     return dict(zip(run.order, map(float, run.scores[-1]), strict=True))
+
+
+def routed(run: RunRecord) -> dict[str, Routed]:
+    """Return what came of every task after the last one where the task of a text was inferred."""
+    cells = zip(run.order, run.cells[-1], strict=True)
+    return {t: c.routed for t, c in cells if c is not None and c.routed is not None}
 
 
 def forgotten(run: RunRecord) -> ByTask:
@@ -46,32 +53,37 @@ def normalized(run: RunRecord, whole: RunRecord) -> float:
     return (sum(scores(run).values()) - nothing) / (sum(scores(whole).values()) - nothing)
 
 
-def normalized_scores(records: Records, method: str) -> list[float]:
-    """Return the normalized score of each run of a method in the given order that has one."""
-    whole = records.seeds(GIVEN, "independent")
-    runs = records.five(GIVEN, method)
+def normalized_scores(records: Records, method: str, group: str = GIVEN) -> list[float]:
+    """Return the normalized score of each run of a method in a group that has one."""
+    whole = records.seeds(group, "independent")
+    runs = records.five(group, method)
     return [normalized(run, whole[run.seed]) for run in runs if run.seed in whole]
 
 
 def differences(
-    records: Records, quantity: Callable[[RunRecord], ByTask], method: str, other: str = ""
+    records: Records,
+    quantity: Callable[[RunRecord], ByTask],
+    method: str,
+    other: str = "",
+    group: str = GIVEN,
 ) -> np.ndarray:
     """Return d[t, s], float64 [T, S]: a method's quantity, less another's where there is one.
 
     Args:
         records: all of them.
         quantity: `scores` or `forgotten`.
-        method: its runs in the given order, of the seeds of tables.
+        method: its runs, of the seeds of tables.
         other: the method that is subtracted; of its seeds those count that both have.
+        group: where both ran.
     """
-    first = {run.seed: run for run in records.five(GIVEN, method)}
-    second = {run.seed: run for run in records.five(GIVEN, other)} if other else first
+    first = {run.seed: run for run in records.five(group, method)}
+    second = {run.seed: run for run in records.five(group, other)} if other else first
     seeds = sorted(first.keys() & second.keys())
-    found = _array([quantity(first[seed]) for seed in seeds])
-    return found - _array([quantity(second[seed]) for seed in seeds]) if other else found
+    found = by_task_and_seed([quantity(first[seed]) for seed in seeds])
+    return found - by_task_and_seed([quantity(second[seed]) for seed in seeds]) if other else found
 
 
-def _array(by_seed: Sequence[ByTask]) -> np.ndarray:
+def by_task_and_seed(by_seed: Sequence[ByTask]) -> np.ndarray:
     """Return [T, S] of values by task, the tasks in the order of the first."""
     tasks = list(by_seed[0]) if by_seed else []
     assert all(found.keys() == set(tasks) for found in by_seed), "runs of other tasks"

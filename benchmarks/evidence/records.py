@@ -41,7 +41,7 @@ class Again(msgspec.Struct, kw_only=True):
     devices: tuple[str, str]
 
 
-class AtOnce(msgspec.Struct, kw_only=True):
+class AtOnce(msgspec.Struct, kw_only=True, frozen=True):
     """What a run shared its machine with.
 
     Attributes:

@@ -10,6 +10,7 @@ from statistics import mean
 from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, Found, compared
 from benchmarks.evidence.quantities import GIVEN, adapter_runs, is_perfect, majority
 from benchmarks.evidence.records import Records
+from benchmarks.evidence.statistics import Effect
 from benchmarks.evidence.verdicts import Verdict, judged
 from stream.formatting import count, percent
 from stream.record.run_record import RunRecord
@@ -36,9 +37,8 @@ REMEDIES = {
 }
 
 
-def apart(found: Found, of: str) -> str:
+def apart(effect: Effect, of: str) -> str:
     """Return how far above or below something a difference lies, with its interval."""
-    effect = found.effect
     way = "below" if effect.mean < 0 else "above"
     bounds = f"{percent(effect.low)} to {percent(effect.high)}"
     points = percent(abs(effect.mean))
@@ -57,7 +57,7 @@ def _one_setting(records: Records, found: Found | None) -> str:
         records.five(GIVEN, name)[0].ledger.total_multiple or 0.0
         for name in ("adapter", "independent")
     )
-    text = apart(found, "a whole model per task")
+    text = apart(found.effect, "a whole model per task")
     return (
         f"With one setting for all tasks, adapters end {text}; {adapter:.2f} encoders are stored "
         f"instead of {whole:.2f}."
@@ -80,7 +80,7 @@ def _memory(records: Records) -> str:
 def _chosen_per_task(found: Found | None) -> str:
     if found is None:
         return ""
-    text = apart(found, "whole models that are chosen alike")
+    text = apart(found.effect, "whole models that are chosen alike")
     return f"With rate and start chosen for each task, as in the paper, adapters end {text}."
 
 

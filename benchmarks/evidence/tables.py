@@ -51,14 +51,20 @@ def named(method: str) -> str:
     return f"`{learner}`" if learner == method else f"`{learner}`, chosen per task"
 
 
+def left_out(methods: Sequence[str], group: str) -> str:
+    """Return which methods of a group were not run, in a sentence; nothing where all were."""
+    names = ", ".join(f"`{method}`" for method in methods)
+    return f"Not run in `{group}`: {names}." if methods else ""
+
+
 def two_digits(value: float | None) -> str:
     """Return a number with two digits behind the point."""
     return DASH if value is None else f"{value:.2f}".replace("-", MINUS)
 
 
-def normal(records: Records, method: str) -> str:
+def normal(records: Records, method: str, group: str = GIVEN) -> str:
     """Return a method's normalized score and half of its interval."""
-    values = normalized_scores(records, method)
+    values = normalized_scores(records, method, group)
     return Estimate.of(values).show(two_digits, len(values))
 
 

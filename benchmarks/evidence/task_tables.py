@@ -81,16 +81,28 @@ def again(records: Records) -> str:
 
 
 def missing(records: Records) -> str:
-    """Return what was planned and is not there."""
+    """Return what was planned and is not there: groups that lack the same have one line."""
+    planned = [*jobs()]
     seeds: dict[tuple[str, str], list[int]] = {}
-    for job in jobs():
+    for job in planned:
         if job.name not in records.runs:
             seeds.setdefault((job.group.name, job.method.name), []).append(job.seed)
+    if not seeds:
+        return "Every planned run is there."
     methods: dict[tuple[str, str], list[str]] = {}
     for (group, method), left in seeds.items():
         methods.setdefault((group, shortly(left)), []).append(f"`{method}`")
-    told = [f"`{of}`, {left}: {', '.join(names)}" for (of, left), names in methods.items()]
-    return f"Planned and not there: {'; '.join(told)}." if told else "Every planned run is there."
+    groups: dict[tuple[str, str], list[str]] = {}
+    for (group, left), names in methods.items():
+        groups.setdefault((left, ", ".join(names)), []).append(f"`{group}`")
+    number = sum(map(len, seeds.values()))
+    lines = [f"Of {count(len(planned), 'planned run')}, {number} are not there:", ""]
+    lines += [f"- {', '.join(of)}; {left}: {names}" for (left, names), of in groups.items()]
+    replaced = [f"`{name}`" for name in records.kept.keys() - records.runs.keys()]
+    if replaced:
+        was = "With settings that a second search has replaced there are still"
+        lines += ["", f"{was}: {', '.join(sorted(replaced))}."]
+    return "\n".join(lines)
 
 
 def shortly(seeds: Sequence[int]) -> str:

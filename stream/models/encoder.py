@@ -13,6 +13,7 @@ from stream.config.backbone import BackboneConfig
 from stream.data.batches import TokenBatch
 from stream.errors import UserError, require
 from stream.models.distances import hold_distances
+from stream.models.embeddings import make_repeatable
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import check_pooling, first_position, most_tokens
 from stream.models.families.family import Family, FusedMap
@@ -45,6 +46,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.body = body
         convolve_linears(body)
+        make_repeatable(body)
         config: Any = body.config
         self.family = family or find_family(config.model_type, where=type(body).__name__)
         self.pooling = pooling

@@ -8,7 +8,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,20 +36,16 @@ RATES = ("1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "3e-3", "1e-2")
 Expected = list[tuple[str, list[float], float]]
 
 
-@dataclass(frozen=True)
 class Ablations(Place):
-    """The records of the ablations in a folder, and the blocks about them."""
-
-    folder: Path
+    """The records of the ablations, and the blocks about them."""
 
     @classmethod
     def at(cls, records: Path, document: Path) -> "Ablations":
         found = Place.of(records, [document])
-        return cls(found.runs, found.blocks, records)
+        return cls(found.folder, found.kept, found.runs, found.blocks)
 
     def seeds(self, method: str, group: str = "minilm-ablations") -> dict[int, Any]:
-        found = {seed: self.runs.get(f"{group}/{method}-s{seed}") for seed in range(1, 6)}
-        return {seed: run for seed, run in found.items() if run is not None}
+        return super().seeds(method, group)
 
     def scores(self, method: str, group: str = "minilm-ablations") -> dict[int, list[float]]:
         """Scores at the end by seed, the tasks in the order of the tables."""

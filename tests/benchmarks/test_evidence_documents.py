@@ -7,6 +7,7 @@ every planned run, and with the records and documents of this repository.
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.container import ErrorbarContainer
 from scipy import stats
 
 from benchmarks.evidence.__main__ import main
 from benchmarks.evidence.methods import METHODS
-from benchmarks.evidence.plan import ORDERS, ROWS, TEN_SEEDS, jobs
+from benchmarks.evidence.plan import ELSEWHERE, ORDERS, ROWS, TEN_SEEDS, jobs
+from benchmarks.evidence.records import Records
 from benchmarks.evidence.task_tables import shortly
+from benchmarks.evidence.tradeoff import tradeoff_figure
 from stream.run.settings import compose_settings
 from tests.benchmarks.made_evidence import write_runs
 
@@ -32,8 +36,13 @@ SHOWN = re.compile(r"<!-- evidence:(\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 @dataclass(frozen=True)
 class Place:
-    """Records as JSON by ``GROUP/METHOD-sSEED``, and the blocks of the documents about them."""
+    """Records as JSON by ``GROUP/METHOD-sSEED``, and the blocks of the documents about them.
 
+    ``runs`` are those of ``kept`` that have the settings that are chosen now.
+    """
+
+    folder: Path
+    kept: dict[str, Any]
     runs: dict[str, Any]
     blocks: dict[str, str]
 
@@ -42,15 +51,29 @@ class Place:
         files = sorted((records / "runs").glob("*/*/results.json"))
         runs = {f"{f.parent.parent.name}/{f.parent.name}": json.loads(f.read_text()) for f in files}
         text = "\n".join(document.read_text(encoding="utf-8") for document in documents)
-        return cls(runs, dict(SHOWN.findall(text)))
+        now = {name: run for name, run in runs.items() if is_chosen(records, name, run)}
+        return cls(records, runs, now, dict(SHOWN.findall(text)))
 
-    def seeds(self, method: str) -> dict[int, Any]:
-        found = {seed: self.runs.get(f"minilm/{method}-s{seed}") for seed in range(1, 6)}
+    def seeds(self, method: str, group: str = "minilm") -> dict[int, Any]:
+        found = {seed: self.runs.get(f"{group}/{method}-s{seed}") for seed in range(1, 6)}
         return {seed: run for seed, run in found.items() if run is not None}
 
     def rows(self, block: str) -> list[list[str]]:
         lines = [x for x in self.blocks[block].splitlines() if x.startswith("| ")][2:]
         return [[cell.strip() for cell in line[2:-2].split(" | ")] for line in lines]
+
+
+def is_chosen(records: Path, name: str, run: Any) -> bool:
+    """Whether a run has the settings of the best trial of its method's searches, if any is kept."""
+    group, _, method = name.rpartition("-s")[0].partition("/")
+    folder = records / "searches" / (group if (records / "searches" / group).exists() else "minilm")
+    files = [folder / f"{method}{number}.json" for number in ("", "-2")]
+    found = [json.loads(file.read_text())["found"] for file in files if file.exists()]
+    best = [one["trials"][one["best"]] for one in found]
+    if not best:
+        return True
+    chosen = max(best, key=lambda trial: trial["score"])["settings"]
+    return {f"learner.{key}={value}" for key, value in chosen.items()} <= set(run["overrides"])
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +120,14 @@ def spread(values: list[float]) -> list[float]:
     return [found.mean(), stats.t.ppf(0.975, len(found) - 1) * stats.sem(found)]
 
 
-def crossed(place: Place, quantity: Callable[[Any], dict[str, float]], names: list[str]) -> Any:
-    """Differences in points as [task, seed], and their seeds."""
-    found = [place.seeds(name) for name in names]
+def crossed(
+    place: Place,
+    quantity: Callable[[Any], dict[str, float]],
+    names: list[str],
+    group: str = "minilm",
+) -> Any:
+    """Differences in points as [task, seed]."""
+    found = [place.seeds(name, group) for name in names]
     seeds = [seed for seed in found[0] if all(seed in runs for runs in found)]
     values = [[quantity(runs[seed]) for seed in seeds] for runs in found]
     tasks = values[0][0].keys()
@@ -131,8 +159,8 @@ def method_of(cell: str) -> str:
     return f"{learner}_per_task" if "chosen per task" in cell else learner
 
 
-def normalized(place: Place, method: str) -> list[float]:
-    found, whole = place.seeds(method), place.seeds("independent")
+def normalized(place: Place, method: str, group: str = "minilm") -> list[float]:
+    found, whole = place.seeds(method, group), place.seeds("independent", group)
     values = []
     for seed in [seed for seed in found if seed in whole]:
         nothing = sum(found[seed]["majority"])
@@ -163,6 +191,63 @@ def method_row(place: Place, row: list[str], header: str) -> list[tuple[str, lis
     }
     names = [name.strip() for name in header[2:-2].split(" | ")][1:]
     return [(cell, *expected[name]) for name, cell in zip(names, row[1:], strict=True)]
+
+
+def tradeoff_row(place: Place, row: list[str]) -> list[tuple[str, list[float], float]]:
+    method = method_of(row[0])
+    tasks = place.seeds(method)[1]["ledger"]["tasks"]
+    cells = [
+        (row[1], [float(np.mean([t["trained_parameters"] for t in tasks]))], 0.51),
+        (row[2], [100 * float(np.mean([t["trained_fraction"] for t in tasks]))], 0.0051),
+    ]
+    if method == "independent":
+        return [*cells, ("".join(row[3:7]), [], 0)]
+    d = crossed(place, last, [method, "independent"])
+    expected = [*np.percentile(d.mean(1), [20, 50, 80]), d.mean()]
+    own = zip(row[3:7], expected, strict=True)
+    return [*cells, *((cell, [value], 0.0051) for cell, value in own), (row[7], [d.shape[1]], 0)]
+
+
+def elsewhere_row(place: Place, row: list[str], group: str) -> list[tuple[str, list[float], float]]:
+    method = method_of(row[0])
+    runs = [*place.seeds(method, group).values()]
+    main = [ends(run) for run in place.seeds(method).values()]
+    times = [run["timing"]["train_s"] + run["timing"]["select_s"] for run in runs]
+    given = [text.partition("=") for text in runs[0]["overrides"] if text.startswith("learner.")]
+    return [
+        (row[1], spread([ends(run) for run in runs]), 0.051),
+        (row[2], spread(main) if main else [], 0.051),
+        (row[3], normalized(place, method, group), 0.0051),
+        (row[4], spread([learns(run) for run in runs]), 0.051),
+        (row[5], spread([forgets(run) for run in runs]), 0.051),
+        (row[6], [*sorted({same_logits(run) for run in runs}), 25], 0),
+        (row[7], [runs[0]["ledger"]["total_multiple"]], 0.0051),
+        (row[8], [float(np.mean(times))], 0.51),
+        (row[9], [float(value) for _, _, value in given], 0),
+        (row[10], [len(runs)], 0),
+    ]
+
+
+def inferred_runs(place: Place) -> list[Any]:
+    return [*place.seeds("adapter", "minilm-inferred").values()]
+
+
+def inferred_row(place: Place, row: list[str]) -> list[tuple[str, list[float], float]]:
+    runs = inferred_runs(place)
+    at = runs[0]["titles"].index(row[0])
+    found = [run["cells"][-1][at]["routed"] for run in runs]
+    known, served = [run["matrix"][-1][at] for run in runs], [one["score"] for one in found]
+    counts = np.sum([one["counts"] for one in found], axis=0) / np.sum([o["counts"] for o in found])
+    others = {title: counts[n] for n, title in enumerate(runs[0]["titles"]) if n != at}
+    most = max(others, key=lambda title: others[title])
+    assert row[5].startswith(most)
+    return [
+        (row[1], spread(known), 0.051),
+        (row[2], spread(served), 0.051),
+        (row[3], [100 * float(np.mean(known) - np.mean(served))], 0.0051),
+        (row[4], spread([one["accuracy"] for one in found]), 0.051),
+        (row[5].removeprefix(most), [100 * others[most]], 0.051),
+    ]
 
 
 def same_logits(run: Any) -> int:
@@ -225,6 +310,10 @@ ROWS_OF: dict[str, Callable[..., list[tuple[str, list[float], float]]]] = {
     "differences": differences_row,
     "orders": orders_row,
     "tasks": tasks_row,
+    "tradeoff": tradeoff_row,
+    "mpnet": lambda place, row: elsewhere_row(place, row, "mpnet"),
+    "more_rows": lambda place, row: elsewhere_row(place, row, "minilm-20000"),
+    "inferred": inferred_row,
 }
 
 
@@ -238,7 +327,7 @@ def test_every_row_of_the_tables_follows_from_the_records(place: Place) -> None:
     if place.runs:
         assert len(there) >= 10
     for name, row in there:
-        header = place.blocks[name].splitlines()[0]
+        header = place.blocks[name].splitlines()[0]  # of those tables that begin with it
         more = [header] if ROWS_OF[name] is method_row else []
         for cell, expected, near in ROWS_OF[name](place, row, *more):
             assert numbers(cell) == pytest.approx(expected, abs=near), (name, row, cell)
@@ -364,9 +453,79 @@ def test_every_sentence_about_the_table_is_true(place: Place) -> None:
         assert numbers(sentence) == pytest.approx(numbers_of(place, sentence), abs=0.051), sentence
 
 
+def test_sentences_of_other_groups_are_true(place: Place) -> None:
+    for block, group in (("mpnet", "mpnet"), ("more_rows", "minilm-20000")):
+        text, runs = place.blocks[block], place.seeds("adapter", group)
+        names = ["adapter", "independent"]
+        if all(len(place.seeds(name, group)) > 1 for name in names):
+            mean, low, high = interval(crossed(place, last, names, group))[0]
+            told = next(line for line in text.splitlines() if line.startswith("Adapters end"))
+            assert numbers(told) == pytest.approx([abs(mean), 95, low, high], abs=0.051)
+            assert ("below" if mean < 0 else "above") in told
+        lacking = [name for name in ELSEWHERE if not place.seeds(name, group)]
+        said = re.search(r"^Not run in `\S+`: (.*)\.$", text, re.M)
+        assert (re.findall(r"`(\w+)`", said.group(1)) if said else []) == lacking
+        assert len(place.rows(block)) == len(ELSEWHERE) - len(lacking), runs
+
+
+def test_what_inferring_costs_is_true(place: Place) -> None:
+    runs, text = inferred_runs(place), place.blocks["inferred"]
+    if not runs:
+        assert text == "Not run in `minilm-inferred`: `adapter`.\n"
+        return
+    served = [[cell["routed"]["score"] for cell in run["cells"][-1]] for run in runs]
+    known = [run["matrix"][-1] for run in runs]
+    first, second = (line for line in text.splitlines() if line.startswith("With the task"))
+    right = [np.mean([cell["routed"]["accuracy"] for cell in run["cells"][-1]]) for run in runs]
+    mean, low, high = interval(100 * (np.array(served) - np.array(known)).T)[0]
+    means = [spread([float(np.mean(row)) for row in rows]) for rows in (served, known)]
+    expected = [-mean, 95, low, high, *means[0], *means[1], *spread([float(r) for r in right])]
+    assert numbers(first) == pytest.approx(expected, abs=0.051)
+    assert "below" in first
+    main = place.seeds("adapter")
+    pairs = [(run, main[run["seed"]]) for run in runs if run["seed"] in main]
+    same = [
+        own["digest"] == other["digest"]
+        for run, known_run in pairs
+        for own, other in zip(run["cells"][-1], known_run["cells"][-1], strict=True)
+    ]
+    assert numbers(second) == [sum(same), len(same)]
+
+
+def test_the_figure_of_the_tradeoff_has_the_points_of_its_table(made: Place) -> None:
+    figure = tradeoff_figure(Records(made.folder))
+    assert figure is not None
+    drawn = {
+        container.get_label(): 100 * np.asarray(container.lines[0].get_ydata(), dtype=float)
+        for container in figure.axes[0].containers
+        if isinstance(container, ErrorbarContainer)
+    }
+    shown = {method_of(row[0]): numbers(row[4]) for row in made.rows("tradeoff")}
+    for learner in ("frozen", "layernorm"):
+        assert drawn[learner] == pytest.approx(shown[learner], abs=0.0051)
+    names = ["adapter", "adapter_2", "adapter_8", "adapter_256", "adapter_512"]
+    medians = sorted(shown[name][0] for name in names)
+    assert sorted(drawn["adapter"]) == pytest.approx(medians, abs=0.0051)
+
+
+def test_runs_are_counted_by_what_made_them(place: Place) -> None:
+    counted = Counter[tuple[str, int | None]]()
+    for name, run in place.runs.items():
+        file = place.folder / "runs" / name / "at_once.json"
+        together = json.loads(file.read_text())["runs"] if file.exists() else None
+        counted[run.get("gpu") or run["device"], together] += 1
+    told = place.blocks["machines"].removeprefix("All groups together: ").rstrip(".\n").split("; ")
+    where = {"cpu": "a CPU", "cuda": "a GPU that the record does not name"}
+    for (device, together), number in counted.items():
+        name = where.get(device, device)
+        end = name if together is None else f"{name}, at most {together} at once"
+        assert sum(int(line.split()[0]) for line in told if line.endswith(end)) == number, told
+
+
 def test_made_up_records_give_every_sentence_and_every_row(made: Place) -> None:
     assert len(made.blocks["headline"].strip().splitlines()) == len(SENTENCES)
-    assert "not run" not in "".join(made.blocks[name] for name in (*ROWS_OF, "claims"))
+    shown = "".join(made.blocks[name] for name in (*ROWS_OF, "claims"))
+    assert "not run" not in shown.lower()
     assert made.blocks["missing"].strip() == "Every planned run is there."
 
 
@@ -413,10 +572,10 @@ def test_every_planned_run_is_a_run() -> None:
 def test_every_record_has_its_command(kept: Place) -> None:
     page = (RECORDS / "README.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| (\S+/\S+-s\d+) \|.* `(task-stream run .*)` \|$", page, re.M))
-    assert listed.keys() == kept.runs.keys()
+    assert listed.keys() == kept.kept.keys()
     for name, command in listed.items():
         given = shlex.split(command)[2:]
-        own = [text for text in kept.runs[name]["overrides"] if not text.startswith("data.root=")]
+        own = [text for text in kept.kept[name]["overrides"] if not text.startswith("data.root=")]
         assert given == [*own, "data.root=DIR"]
 
 

@@ -44,7 +44,9 @@ def test_the_better_of_two_searches_is_chosen_and_runs_of_the_other_do_not_count
     records = Records(tmp_path)
     assert [*records.runs] == [then.name]
     assert [missing(tmp_path, job, []) is None for job in (*first, then)] == [False, False, True]
-    assert "`minilm`, seeds 1, 2, 4, 5: `finetune`" in told_missing(records)
+    told = told_missing(records)
+    assert "- `minilm`; seeds 1, 2, 4, 5: `finetune`\n" in told
+    assert told.endswith("there are still: `minilm/finetune-s1`, `minilm/finetune-s2`.")
     assert len(runs(records).splitlines()) == 2 + 3  # every record, with its command
     assert row(searches(records), "`finetune`")[1:3] == ["1, then 1", "lr=1e-06, head_lr=0.01"]
     # what takes its rate of the heads from another has that of the first search

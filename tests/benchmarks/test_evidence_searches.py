@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from analysis.runs.comparable import largest_comparable
-from benchmarks.evidence.figures import drawn_runs
+from benchmarks.evidence.figures import FIGURES, drawn_runs
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import per_task_choice, searches
 from benchmarks.evidence.searches import SEARCHES, KeptSearch
@@ -87,11 +87,12 @@ def test_what_runs_chose_for_their_tasks() -> None:
 
 def test_seeds_of_a_figure_repeat_a_method_though_each_draws_its_own_rows() -> None:
     records = Records(Path("none"))
-    records.runs = made("adapter", "adapter_per_task", "finetune", seeds=(1, 2, 3, 6))
+    records.runs = made("adapter", "adapter_2", "adapter_per_task", "finetune", seeds=(1, 2, 3, 6))
     for name, run in records.runs.items():
         run.data.hash = name[-1] * 64
         run.data.hashes = {task: {"train": name[-1] * 64, "test": "t" * 64} for task in run.order}
         run.config["limits"] = {"train": 4000, "seed": run.seed}
-    runs = drawn_runs(records)
+    assert len(drawn_runs(records)) == 9
+    runs = drawn_runs(records, FIGURES["average"])  # other sizes are not among its lines
     assert [run.path.name for run in runs[:3]] == ["adapter-s1", "adapter-s2", "adapter-s3"]
     assert len(largest_comparable(runs)[0]) == len(runs) == 6

@@ -1,0 +1,87 @@
+"""Tables of some methods elsewhere: with another encoder, and with more rows."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+from benchmarks.evidence.comparisons import ONE_SETTING
+from benchmarks.evidence.methods import BY_NAME
+from benchmarks.evidence.plan import ELSEWHERE, LONG, MPNET, Group
+from benchmarks.evidence.quantities import GIVEN
+from benchmarks.evidence.records import Records
+from benchmarks.evidence.search_tables import settings
+from benchmarks.evidence.searches import chosen_for, kept_search
+from benchmarks.evidence.sentences import apart
+from benchmarks.evidence.tables import (
+    identical,
+    left_out,
+    metric,
+    named,
+    normal,
+    seconds,
+    stored,
+)
+from benchmarks.markdown import table
+from stream.formatting import DASH
+from stream.tuning.grid import INSIDE
+
+
+def mpnet(records: Records) -> str:
+    """Return what ran with MPNet."""
+    return same_methods(records, MPNET)
+
+
+def more_rows(records: Records) -> str:
+    """Return what ran with up to 20,000 rows a task."""
+    return same_methods(records, LONG)
+
+
+def chosen(records: Records, group: Group, method: str) -> str:
+    """Return what was chosen of a method in a group, and which of it lies at an end."""
+    text = settings(chosen_for(records.out, group, BY_NAME[method]) or {})
+    kept = kept_search(records.out, group.searches, method)
+    ends = kept.found.ends if kept is not None else {}
+    outside = [key for key, told in ends.items() if told != INSIDE]
+    return f"{text}; at an end: {', '.join(outside)}" if outside else text
+
+
+def same_methods(records: Records, group: Group) -> str:
+    """Return the methods of another group, the highest score first, and which were not run.
+
+    Args:
+        records: all of them.
+        group: the group, which has searches of its own.
+    """
+
+    def line(method: str) -> Sequence[str]:
+        runs, main = records.five(group.name, method), records.five(GIVEN, method)
+        return (
+            named(method),
+            metric(runs, "average_score"),
+            metric(main, "average_score") if main else DASH,
+            normal(records, method, group.name),
+            metric(runs, "learning_score"),
+            metric(runs, "forgetting"),
+            identical(runs),
+            stored(runs),
+            seconds(runs),
+            chosen(records, group, method),
+            str(len(runs)),
+        )
+
+    def place(method: str) -> float:
+        return -mean(
+            run.metrics["average_score"] or 0.0 for run in records.five(group.name, method)
+        )
+
+    there = sorted((name for name in ELSEWHERE if records.five(group.name, name)), key=place)
+    header = (
+        *("method", "score at the end", "in the main group", "normalized", "right after learning"),
+        *("forgetting", "bit-identical", "stored (encoders)", "learning (s)", "chosen", "seeds"),
+    )
+    effect = ONE_SETTING.effect(records, group.name)
+    parts = [
+        f"Adapters end {apart(effect, 'a whole model per task')}." if effect else "",
+        table(header, map(line, there)) if there else "",
+        left_out([name for name in ELSEWHERE if name not in there], group.name),
+    ]
+    return "\n\n".join(filter(None, parts))

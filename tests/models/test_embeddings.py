@@ -1,0 +1,87 @@
+"""Gradients of embeddings are torch's, and on a GPU they have the same bits every time."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from stream.models.embeddings import RepeatableEmbedding, look_up, make_repeatable
+from tests.models.tiny_families import family_encoder
+
+GPU = "cuda"
+
+
+@pytest.mark.parametrize("padding", [None, 0, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_gradient_is_torchs(padding: int | None, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    rows = torch.randint(0, 5, (4, 7))
+    ours, theirs = (torch.ones(5, 3, dtype=dtype, requires_grad=True) for _ in "ab")
+    given = torch.randn(4, 7, 3, dtype=dtype)
+    found, expected = (
+        look_up(ours, rows, padding),
+        functional.embedding(rows, theirs, padding_idx=padding),
+    )
+    assert torch.equal(found, expected)
+    found.backward(given)
+    expected.backward(given)
+    assert ours.grad is not None
+    assert theirs.grad is not None
+    assert torch.equal(ours.grad, theirs.grad)
+
+
+class Noting(TorchDispatchMode):
+    """Notes whether torch computes deterministically, by operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, bool] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.found[func.__name__] = torch.are_deterministic_algorithms_enabled()
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_only_the_gradient_is_asked_to_be_deterministic(before: bool) -> None:
+    weight = torch.ones(5, 3, requires_grad=True)
+    torch.set_deterministic_debug_mode("warn" if before else "default")
+    mode = torch.get_deterministic_debug_mode()
+    try:
+        with Noting() as noting:
+            look_up(weight, torch.zeros(4, dtype=torch.long), None).sum().backward()
+        assert torch.get_deterministic_debug_mode() == mode
+    finally:
+        torch.set_deterministic_debug_mode("default")
+    assert noting.found.pop("embedding_dense_backward.default")
+    assert set(noting.found.values()) == {before}
+
+
+def test_all_embeddings_of_an_encoder_are_repeatable() -> None:
+    encoder = family_encoder("bert")
+    kinds = {type(m) for m in encoder.modules() if isinstance(m, nn.Embedding)}
+    assert kinds == {RepeatableEmbedding}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_same_bits_every_time(dtype: torch.dtype) -> None:
+    """Few rows, looked up often: the types of the tokens of a wide batch."""
+    torch.manual_seed(0)
+    types = nn.Embedding(2, 384, device=GPU, dtype=dtype)
+    make_repeatable(types)
+    rows = (torch.rand(32, 256, device=GPU) < 0.1).long()
+    given = torch.randn(32, 256, 384, device=GPU, dtype=dtype)
+    found = []
+    for _ in range(20):
+        types.zero_grad()
+        types(rows).backward(given)
+        assert types.weight.grad is not None
+        found.append(types.weight.grad.clone())
+    assert all(torch.equal(each, found[0]) for each in found)
+    expected = torch.stack([given.float()[rows == kind].sum(0) for kind in (0, 1)])
+    torch.testing.assert_close(found[0].float(), expected, rtol=0.02, atol=2.0)
