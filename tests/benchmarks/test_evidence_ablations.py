@@ -235,6 +235,12 @@ def test_what_variable_fine_tuning_trains_is_the_mean_of_what_was_chosen(place: 
         assert numbers(cell) == pytest.approx(expected, abs=0.051)
 
 
+def test_layers_were_taken_out_of_the_very_weights_of_the_runs(place: Ablations) -> None:
+    for seed, by_task in place.layers().items():
+        full = [by_task[task]["full"] for task in ORDER]
+        assert full == pytest.approx(place.scores("adapter_default")[seed], abs=1e-12)
+
+
 def claimed(place: Ablations) -> dict[str, list[list[float]]]:
     """What each claim should say: means with bounds, recomputed."""
 
