@@ -17,6 +17,7 @@ from benchmarks.evidence.commands import machines, runs
 from benchmarks.evidence.elsewhere import more_rows, mpnet
 from benchmarks.evidence.inferred import inferred
 from benchmarks.evidence.records import Records
+from benchmarks.evidence.repeats import repeats
 from benchmarks.evidence.search_tables import methods, per_task_choice, searches
 from benchmarks.evidence.sentences import headline, verdicts
 from benchmarks.evidence.tables import brief, claims, differences, main, orders
@@ -29,7 +30,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
     for block in (
         *(methods, searches, per_task_choice, main, brief, differences, orders, claims),
         *(tasks, failures, again, missing, headline, verdicts, runs),
-        *(tradeoff, mpnet, more_rows, inferred, machines),
+        *(tradeoff, mpnet, more_rows, inferred, machines, repeats),
         *(ablations, ablation_claims, first_weights, layers, rates, sizes, table_2),
     )
 }

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.evidence.plan import SEEDS, Job, jobs
-from benchmarks.evidence.searches import chosen_for
+from benchmarks.evidence.methods import BY_NAME, SECOND, Method
+from benchmarks.evidence.plan import MINILM, SEEDS, Job, jobs
+from benchmarks.evidence.searches import best_search, chosen_for, kept_searches
 from stream.record.run_record import RunRecord
 from stream.run_folder import FILE_NAME
 
@@ -80,8 +81,10 @@ class Records:
     Attributes:
         out: the folder.
         kept: all records, by ``GROUP/METHOD-sSEED``.
-        runs: those with the settings that are chosen now. A method whose second search chose others
-            than its first has runs of both until they are all made again; no table mixes them.
+        runs: those that tables are made of. A method whose second search chose other settings than
+            its first has runs of both until they are all made again, and no table mixes them: those
+            of the first count until there is one of each seed with those of the second.
+        pending: the methods of which those of the first still count.
 
     Args:
         out: the folder.
@@ -92,11 +95,32 @@ class Records:
         self.out = out
         self.kept = {f"{f.parent.parent.name}/{f.parent.name}": RunRecord.read(f) for f in files}
         planned = {job.name: job for job in jobs()}
+        self.pending = [name for name in SECOND if self._waits(BY_NAME[name])]
         self.runs = {
             name: run
             for name, run in self.kept.items()
-            if name not in planned or has_chosen_settings(out, planned[name], run)
+            if name not in planned or self._counts(planned[name], run)
         }
+
+    def _waits(self, method: Method) -> bool:
+        """Whether a second search chose other settings, and not all runs with them are there."""
+        searches = kept_searches(self.out, MINILM.name, method.name)
+        if not searches or best_search(searches) is searches[0]:
+            return False
+        given = [Job(MINILM, method, seed) for seed in SEEDS]
+        chosen = best_search(searches).chosen
+        return not all(
+            job.name in self.kept and has_settings(job, self.kept[job.name], chosen)
+            for job in given
+        )
+
+    def _counts(self, job: Job, run: RunRecord) -> bool:
+        """Whether a run has the settings that tables are made of; so where none are kept."""
+        if job.method.name in self.pending and job.group.searches == MINILM.name:
+            first = kept_searches(self.out, MINILM.name, job.method.name)[0]
+            return has_settings(job, run, first.chosen)
+        chosen = chosen_for(self.out, job.group, job.method)
+        return chosen is None or has_settings(job, run, chosen)
 
     def at_once(self, name: str) -> AtOnce | None:
         """Return what a run shared its machine with; None where that was not kept."""
@@ -119,10 +143,9 @@ class Records:
                 yield int(seed), run
 
 
-def has_chosen_settings(out: Path, job: Job, run: RunRecord) -> bool:
-    """Whether a run's learner has the settings that are chosen for it; so where none are kept."""
-    chosen = chosen_for(out, job.group, job.method)
-    return chosen is None or _of_learner(run.overrides or []) == _of_learner(job.settings(chosen))
+def has_settings(job: Job, run: RunRecord, chosen: dict[str, float]) -> bool:
+    """Whether a run's learner has settings that were chosen for it."""
+    return _of_learner(run.overrides or []) == _of_learner(job.settings(chosen))
 
 
 def _of_learner(settings: Iterable[str]) -> set[str]:

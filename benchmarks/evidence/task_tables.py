@@ -7,6 +7,8 @@ from benchmarks.evidence.plan import jobs
 from benchmarks.evidence.published import ALL
 from benchmarks.evidence.quantities import GIVEN, at_majority, mean_scores, scores
 from benchmarks.evidence.records import AGAIN, Again, Records
+from benchmarks.evidence.search_tables import settings
+from benchmarks.evidence.searches import kept_searches
 from benchmarks.evidence.tables import NOT_RUN, named
 from benchmarks.lines import read_lines
 from benchmarks.markdown import spread, table
@@ -87,7 +89,7 @@ def missing(records: Records) -> str:
     for job in planned:
         if job.name not in records.runs:
             seeds.setdefault((job.group.name, job.method.name), []).append(job.seed)
-    if not seeds:
+    if not seeds and not records.pending:
         return "Every planned run is there."
     methods: dict[tuple[str, str], list[str]] = {}
     for (group, method), left in seeds.items():
@@ -100,9 +102,21 @@ def missing(records: Records) -> str:
     lines += [f"- {', '.join(of)}; {left}: {names}" for (left, names), of in groups.items()]
     replaced = [f"`{name}`" for name in records.kept.keys() - records.runs.keys()]
     if replaced:
-        was = "With settings that a second search has replaced there are still"
-        lines += ["", f"{was}: {', '.join(sorted(replaced))}."]
-    return "\n".join(lines)
+        lines += ["", f"Kept, and in no other table: {', '.join(sorted(replaced))}."]
+    return "\n".join([*lines, *pending(records)])
+
+
+def pending(records: Records) -> Iterator[str]:
+    """Say of which methods a second search chose other settings than the runs of tables have."""
+    for name in records.pending:
+        first, second = kept_searches(records.out, GIVEN, name)
+        was, now = (percent(search.best.score) for search in (first, second))
+        yield ""
+        yield (
+            f"`{name}` is to be run again with what a second search chose: {settings(second.chosen)}, "
+            f"{now} on validation rows instead of {was}. Until all seeds are there, all tables and "
+            "claims are made of the runs with what the first one chose."
+        )
 
 
 def shortly(seeds: Sequence[int]) -> str:

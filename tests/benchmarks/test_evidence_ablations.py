@@ -264,16 +264,16 @@ def claimed(place: Ablations) -> dict[str, list[list[float]]]:
 
     pairs = (((0, 2), (3, 5)), ((0, 1), (4, 5)))
     enough = len(found) > 1
-    works = []
-    for learner in ("adapter", "independent"):
-        at = [place.scores(with_rate(learner, rate)) for rate in RATES]
-        works.append({s: [[of[s][t] for of in at] for t in range(4)] for s in range(1, 6)
-                      if all(s in of for of in at)})  # fmt: skip
-    near = [
-        np.array([[sum(x >= max(c) - 0.03 for x in c) for c in of[s]] for s in of]).T
-        for of in works
+    at = [
+        [place.scores(with_rate(learner, rate)) for rate in RATES]
+        for learner in ("adapter", "independent")
     ]
-    rates = bounds(near[0] - near[1]) if works[0] and works[1] else []
+    both = [seed for seed in range(1, 6) if all(seed in of for of in (*at[0], *at[1]))]
+    near = [
+        np.array([[_close([of[seed][t] for of in found]) for seed in both] for t in range(4)])
+        for found in at
+    ]
+    rates = bounds(near[0] - near[1])
     top = place.scores("topk_1_chosen")
     few = [place.scores(f"adapter_{size}_chosen") for size in ("2", "8", "64")]
     return {
@@ -286,6 +286,10 @@ def claimed(place: Ablations) -> dict[str, list[list[float]]]:
         else [[]],
         "With few": [bounds(place.apart(of, top)) for of in few],
     }
+
+
+def _close(scores: list[float]) -> int:
+    return sum(score >= max(scores) - 0.03 for score in scores)
 
 
 def test_claims_have_the_numbers_of_the_records(place: Ablations) -> None:

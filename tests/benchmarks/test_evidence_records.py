@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.evidence.commands import runs
 from benchmarks.evidence.methods import BY_NAME, SECOND
-from benchmarks.evidence.plan import MINILM, Job, searched
+from benchmarks.evidence.plan import MINILM, OTHER_ORDERS, Group, Job, searched
 from benchmarks.evidence.records import RUNS, AtOnce, Records, keep
 from benchmarks.evidence.runs import missing
 from benchmarks.evidence.search_tables import per_task_choice, searches
@@ -16,8 +16,10 @@ from tests.benchmarks.test_evidence_searches import row, write_search
 FIRST, THEN = {"lr": 3e-6, "head_lr": 3e-3}, {"lr": 1e-6, "head_lr": 1e-2}
 
 
-def keep_made(out: Path, method: str, seed: int, chosen: dict[str, float]) -> Job:
-    job = Job(MINILM, BY_NAME[method], seed)
+def keep_made(
+    out: Path, method: str, seed: int, chosen: dict[str, float], group: Group = MINILM
+) -> Job:
+    job = Job(group, BY_NAME[method], seed)
     record = made_run(job)
     record.overrides = [*job.settings(chosen), "data.root=there"]
     keep(record, out / RUNS / job.name, AtOnce(runs=24, gpus=2))
@@ -29,7 +31,7 @@ def write(out: Path, name: str, settings: dict[str, float], score: float) -> Non
     write_search(out, name, {settings["lr"]: [score] * 3}, head_lr=settings["head_lr"])
 
 
-def test_the_better_of_two_searches_is_chosen_and_runs_of_the_other_do_not_count(
+def test_the_better_of_two_searches_is_chosen_and_no_table_mixes_runs_of_both(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, "finetune", FIRST, 0.6)
@@ -41,14 +43,21 @@ def test_the_better_of_two_searches_is_chosen_and_runs_of_the_other_do_not_count
     write(tmp_path, "finetune-2", THEN, 0.5)  # it finds nothing better
     assert [*Records(tmp_path).runs] == [job.name for job in first]
     write(tmp_path, "finetune-2", THEN, 0.7)
-    records = Records(tmp_path)
-    assert [*records.runs] == [then.name]
     assert [missing(tmp_path, job, []) is None for job in (*first, then)] == [False, False, True]
+    records = Records(tmp_path)
+    assert [*records.runs] == [job.name for job in first]  # until all seeds are there
     told = told_missing(records)
-    assert "- `minilm`; seeds 1, 2, 4, 5: `finetune`\n" in told
-    assert told.endswith("there are still: `minilm/finetune-s1`, `minilm/finetune-s2`.")
+    assert "- `minilm`; seeds 3 to 5: `finetune`\n" in told
+    assert "in no other table: `minilm/finetune-s3`." in told
+    assert "lr=1e-06, head_lr=0.01, 70.0 on validation rows instead of 60.0" in told
     assert len(runs(records).splitlines()) == 2 + 3  # every record, with its command
     assert row(searches(records), "`finetune`")[1:3] == ["1, then 1", "lr=1e-06, head_lr=0.01"]
+    again = [keep_made(tmp_path, "finetune", seed, THEN) for seed in (1, 2, 3, 4, 5)]
+    other = keep_made(tmp_path, "finetune", 1, FIRST, OTHER_ORDERS[0])
+    records = Records(tmp_path)
+    assert [*records.runs] == [job.name for job in again]
+    assert other.name in records.kept
+    assert not records.pending
     # what takes its rate of the heads from another has that of the first search
     ewc = chosen_for(tmp_path, MINILM, BY_NAME["ewc"])
     assert ewc is not None

@@ -1,0 +1,100 @@
+"""Tasks that were learned again in other runs: do their logits have the same bits?
+
+Methods whose tasks share nothing learn a task alike whatever comes before it. So runs with one
+seed and one setting in different groups (other orders, inferred tasks, four tasks only) are
+repetitions of each other, made at other times, beside other runs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.evidence.plan import ABLATED, INFERRED, MINILM, OTHER_ORDERS, Group, jobs
+from benchmarks.evidence.records import Records
+from benchmarks.evidence.tables import named
+from benchmarks.markdown import table
+from stream.formatting import count, percent
+from stream.record.run_record import RunRecord
+
+AGAIN_IN: Sequence[Group] = (*OTHER_ORDERS, INFERRED, ABLATED)
+"""Groups with the rows and the schedule of the given order."""
+
+
+@dataclass
+class Repeated:
+    """What runs of a method in a group have in common with those in the given order.
+
+    Attributes:
+        method: its name in the given order.
+        group: where tasks were learned again.
+        seeds: of the runs.
+        tasks: how many tasks were learned again, over all seeds.
+        identical: of how many the logits are the same, right after learning and at the end.
+        differing: the tasks whose logits are not.
+        largest: the largest absolute difference between two scores of a task at the end.
+    """
+
+    method: str
+    group: str
+    seeds: list[int] = field(default_factory=list)
+    tasks: int = 0
+    identical: int = 0
+    differing: set[str] = field(default_factory=set)
+    largest: float = 0.0
+
+    def add(self, seed: int, first: RunRecord, again: RunRecord) -> None:
+        """Compare a run with the one in the given order."""
+        self.seeds.append(seed)
+        for task in again.order:
+            one, other = _evidence(first, task), _evidence(again, task)
+            self.tasks += 1
+            self.identical += one == other
+            if one != other:
+                self.differing.add(task)
+            self.largest = max(self.largest, abs(_score(first, task) - _score(again, task)))
+
+
+def repeated(records: Records) -> list[Repeated]:
+    """Return what was learned again, by method and group."""
+    found: dict[tuple[str, str], Repeated] = {}
+    first = [job for job in jobs() if job.group == MINILM and job.method.isolated]
+    for job in jobs():
+        again = records.runs.get(job.name)
+        if job.group not in AGAIN_IN or again is None:
+            continue
+        for other in first:
+            run = records.runs.get(other.name)
+            if run is not None and other.seed == job.seed and _same_learner(run, again):
+                key = other.method.name, job.group.name
+                found.setdefault(key, Repeated(*key)).add(job.seed, run, again)
+    return [*found.values()]
+
+
+def repeats(records: Records) -> str:
+    """Return a line a method and group: how many tasks have the same logits there."""
+
+    def lines() -> Iterator[Sequence[str]]:
+        for one in repeated(records):
+            runs = count(len(one.seeds), "run")
+            differing = ", ".join(sorted(one.differing)) or "none"
+            equal = f"{one.identical} of {one.tasks}"
+            yield named(one.method), f"`{one.group}`", runs, equal, differing, percent(one.largest)
+
+    names = "method,again in,runs,tasks with the same logits,others,largest difference of a score"
+    return table(names, lines())
+
+
+def _same_learner(one: RunRecord, other: RunRecord) -> bool:
+    """Whether two runs have one learner with one setting for all tasks."""
+    same = one.learner == other.learner and one.config["learner"] == other.config["learner"]
+    return same and not (one.selection or other.selection)
+
+
+def _evidence(run: RunRecord, task: str) -> tuple[str, ...]:
+    """Return what stands for a task's logits, right after it was learned and at the end."""
+    place = run.order.index(task)
+    cells = run.cells[place][place], run.cells[-1][place]
+    return tuple("" if cell is None else cell.digest for cell in cells)
+
+
+def _score(run: RunRecord, task: str) -> float:
+    return float(run.matrix[-1][run.order.index(task)] or 0.0)
