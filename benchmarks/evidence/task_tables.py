@@ -113,9 +113,9 @@ def pending(records: Records) -> Iterator[str]:
         was, now = (percent(search.best.score) for search in (first, second))
         yield ""
         yield (
-            f"`{name}` is to be run again with what a second search chose: {settings(second.chosen)}, "
-            f"{now} on validation rows instead of {was}. Until all seeds are there, all tables and "
-            "claims are made of the runs with what the first one chose."
+            f"`{name}` is to be run again with what a second search chose: "
+            f"{settings(second.chosen)}, {now} on validation rows instead of {was}. Until all seeds "
+            "are there, tables and claims are made of the runs with what the first one chose."
         )
 
 
