@@ -1,6 +1,6 @@
 """Figures of the paper's ablations, from their records: figures 4, 6 and 7 of Houlsby et al."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,15 @@ SETTINGS: dict[str, tuple[Sequence[Method], str]] = {
 OF_LAYERS = "layers"
 
 
+SHOWN = {
+    "first_weights": "Score of each task against the standard deviation of the first weights",
+    OF_LAYERS: "Score of each task without the adapters of each range of layers: heat maps",
+    "rates": "Score of each task against the learning rate, adapters and full fine-tuning",
+    "sizes": "Score of each task against the parameters that are trained for it",
+}
+"""What each figure shows."""
+
+
 def draw_ablations(records: Records, folder: Path) -> None:
     """Write every figure whose runs are there as PNG.
 
@@ -38,15 +47,39 @@ def draw_ablations(records: Records, folder: Path) -> None:
         folder: where to.
     """
     for name, (methods, setting) in SETTINGS.items():
-        if sum(bool(runs_of(records, method)) for method in methods) > 1:
+        if can_be_drawn(records, name):
             figure, _ = against_setting([*_recorded(records, methods)], setting)
             save(figure, folder, name, ("png",))
-    runs = runs_of(records, AS_CHOSEN)
-    found = {seed: one for seed in runs if (one := read_layers(records, seed)) is not None}
-    if found:
+    if can_be_drawn(records, OF_LAYERS):
+        found = _of_layers(records)
         means = [_mean(task, [one[task] for one in found.values()]) for task in TASKS]
+        runs = runs_of(records, AS_CHOSEN)
         figure = layer_range_figure([runs[seed] for seed in found], means)
         save(figure, folder, OF_LAYERS, ("png",))
+
+
+def can_be_drawn(records: Records, name: str) -> bool:
+    """Whether the runs of a figure are there, or enough of them."""
+    if name == OF_LAYERS:
+        return bool(_of_layers(records))
+    methods, _ = SETTINGS[name]
+    return sum(bool(runs_of(records, method)) for method in methods) > 1
+
+
+def picture(name: str) -> Callable[[Records], str]:
+    """Return what a page of docs/ says to show a figure, once it is drawn."""
+
+    def made(records: Records) -> str:
+        there = can_be_drawn(records, name)
+        return f"![{SHOWN[name]}](evidence/{name}.png)" if there else "No figure yet."
+
+    return made
+
+
+def _of_layers(records: Records) -> dict[int, dict[str, WithoutLayers]]:
+    """Return the scores without layers, by seed and task."""
+    found = {seed: read_layers(records, seed) for seed in runs_of(records, AS_CHOSEN)}
+    return {seed: by_task for seed, by_task in found.items() if by_task is not None}
 
 
 def _recorded(records: Records, methods: Sequence[Method]) -> Iterator[RecordedRun]:

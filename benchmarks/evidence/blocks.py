@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import markdown
+from benchmarks.evidence.ablation_figures import SHOWN, picture
 from benchmarks.evidence.ablation_tables import (
     ablation_claims,
     ablations,
@@ -34,6 +35,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
         *(ablations, ablation_claims, first_weights, layers, rates, sizes, table_2),
     )
 }
+BLOCKS |= {f"{name}_figure": picture(name) for name in SHOWN}
 
 
 def fill(path: Path, records: Records) -> None:

@@ -33,6 +33,7 @@ NAMES = {"MNLI-m": "mnli_matched", "CoLA": "cola", "SST-2": "sst2", "20 newsgrou
 ORDER = [*NAMES.values()]
 STDS = ("1e-7", "1e-6", "1e-5", "1e-4", "1e-3", "1e-2", "1e-1", "1")
 RATES = ("1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "3e-3", "1e-2")
+FIGURES = ["first_weights", "rates", "sizes", "layers"]
 Expected = list[tuple[str, list[float], float]]
 
 
@@ -397,13 +398,24 @@ def test_a_run_without_its_ranges_of_layers_is_made_again(tmp_path: Path) -> Non
     assert missing(tmp_path, job, []) is None
 
 
+def test_a_page_shows_the_figures_that_are_drawn(place: Ablations) -> None:
+    shown = {name: place.blocks[f"{name}_figure"] for name in FIGURES}
+    drawn = {name: f"(evidence/{name}.png)" in text for name, text in shown.items()}
+    if place.folder != RECORDS:
+        assert all(drawn.values())
+    for name, is_drawn in drawn.items():
+        assert is_drawn or shown[name] == "No figure yet.\n"
+        if place.folder == RECORDS:
+            assert (DOCUMENT.parent / f"evidence/{name}.png").exists() == is_drawn
+
+
 def test_figures_show_means_over_seeds(made: Ablations, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = {}
     monkeypatch.setattr(
         ablation_figures, "save", lambda of, _, name, __: figures.update({name: of})
     )
     ablation_figures.draw_ablations(Records(made.folder), made.folder)
-    assert [*figures] == ["first_weights", "rates", "sizes", "layers"]
+    assert [*figures] == FIGURES
     panel = figures["first_weights"].axes[1]
     x, y = panel.containers[0][0].get_data(orig=False)
     assert [*x] == [float(std) for std in STDS]
