@@ -16,6 +16,7 @@ from benchmarks.evidence.ablations import AS_CHOSEN, BY_RATE, CHOSEN_STD, SIZES,
 from benchmarks.evidence.comparisons import SIGNIFICANT, p_value, points, shown
 from benchmarks.evidence.layers import named_range
 from benchmarks.evidence.methods import Method
+from benchmarks.evidence.plan import SEEDS
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.statistics import Effect, holm
 from benchmarks.evidence.verdicts import NOT_RUN, Judged, Part, either
@@ -95,10 +96,10 @@ def wider_range_of_rates(records: Records) -> Iterator[Part]:
     found, of_whole = map(working_rates, np.split(reached, 2))
     d = Effect.of(found - of_whole)
     bounds = f"{d.mean:+.2f} [{d.low:+.2f}, {d.high:+.2f}]".replace("-", MINUS)
-    told = (
-        f"{found.mean():.1f} and {of_whole.mean():.1f} of {count(len(adapter), 'rate')}: {bounds}"
-    )
-    yield Part(told, either(d.low > 0, d.high < 0))
+    near = f"{found.mean():.1f} and {of_whole.mean():.1f} of {count(len(adapter), 'rate')}"
+    seeds = reached.shape[-1]
+    few = "" if seeds == len(SEEDS) else f" ({count(seeds, 'seed')})"
+    yield Part(f"{near}: {bounds}{few}", either(d.low > 0, d.high < 0))
 
 
 def lose_less_than_top_layers(records: Records) -> Iterator[Part]:
