@@ -8,8 +8,9 @@ from torch import nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from stream.data.batches import TokenBatch
 from stream.models.embeddings import RepeatableEmbedding, look_up, make_repeatable
-from tests.models.tiny_families import family_encoder
+from tests.models.tiny_families import FAMILIES, family_encoder, without_dropout
 
 GPU = "cuda"
 
@@ -66,8 +67,11 @@ def test_all_embeddings_of_an_encoder_are_repeatable() -> None:
     assert kinds == {RepeatableEmbedding}
 
 
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@needs_cuda
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_same_bits_every_time(dtype: torch.dtype) -> None:
     """Few rows, looked up often: the types of the tokens of a wide batch."""
@@ -85,3 +89,21 @@ def test_the_same_bits_every_time(dtype: torch.dtype) -> None:
     assert all(torch.equal(each, found[0]) for each in found)
     expected = torch.stack([given.float()[rows == kind].sum(0) for kind in (0, 1)])
     torch.testing.assert_close(found[0].float(), expected, rtol=0.02, atol=2.0)
+
+
+@pytest.mark.gpu
+@needs_cuda
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_gradients_of_a_family_repeat(family: str) -> None:
+    """Of a wide batch: 192 texts of 24 tokens."""
+    encoder = without_dropout(family_encoder(family)).to(GPU)
+    ids = 5 + torch.arange(192 * 24, device=GPU).reshape(192, 24) % 7
+    batch = TokenBatch(ids, torch.ones_like(ids), torch.zeros_like(ids), ())
+    found: list[dict[str, torch.Tensor]] = []
+    for _ in range(5):
+        encoder.zero_grad()
+        encoder(batch).square().sum().backward()
+        learned = {name: p.grad for name, p in encoder.named_parameters() if p.grad is not None}
+        found.append({name: gradient.clone() for name, gradient in learned.items()})
+    differing = [n for n in found[0] if any(not torch.equal(f[n], found[0][n]) for f in found)]
+    assert differing == []
