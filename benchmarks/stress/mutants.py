@@ -792,7 +792,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ('torch.set_deterministic_debug_mode("error")', "pass"),
             ("        torch.set_deterministic_debug_mode(before)\n", "        pass\n"),
-            ("ctx.height, ctx.padding, scale", "ctx.height, NO_PADDING, scale"),
+            ("                ctx.padding,\n", "                NO_PADDING,\n"),
+            ("given if given.is_cuda else given.float()", "given"),
             ("inner.__class__ = RepeatableEmbedding", "pass"),
         ),
     ),
