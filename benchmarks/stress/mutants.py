@@ -793,7 +793,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ('torch.set_deterministic_debug_mode("error")', "pass"),
             ("        torch.set_deterministic_debug_mode(before)\n", "        pass\n"),
             ("                ctx.padding,\n", "                NO_PADDING,\n"),
-            ("given if given.is_cuda else given.float()", "given"),
+            ("given.float() if _is_short(given) and not given.is_cuda else given", "given"),
             ("inner.__class__ = RepeatableEmbedding", "pass"),
         ),
     ),

@@ -24,7 +24,7 @@ class RepeatableEmbedding(nn.Embedding):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Look up rows: [...] to [..., D]."""
         plain = self.max_norm is None and not (self.sparse or self.scale_grad_by_freq)
-        summed = self.weight.is_cuda or self.weight.dtype != torch.float32
+        summed = self.weight.is_cuda or _is_short(self.weight)
         if plain and summed and self.weight.requires_grad:
             return look_up(self.weight, input, self.padding_idx)
         return super().forward(input)
@@ -65,13 +65,18 @@ class _LookUp(torch.autograd.Function):
         (rows,), (given,) = ctx.saved_tensors, gradients
         with _deterministic():
             found = torch.ops.aten.embedding_dense_backward(
-                given if given.is_cuda else given.float(),
+                given.float() if _is_short(given) and not given.is_cuda else given,
                 rows,
                 ctx.height,
                 ctx.padding,
                 scale_grad_by_freq=False,
             )
         return found.to(given.dtype), None, None
+
+
+def _is_short(tensor: torch.Tensor) -> bool:
+    """Whether numbers have fewer bits than float32's."""
+    return tensor.dtype.itemsize < torch.float32.itemsize
 
 
 @contextmanager
