@@ -114,8 +114,8 @@ def pending(records: Records) -> Iterator[str]:
         yield ""
         yield (
             f"`{name}` is to be run again with what a second search chose: "
-            f"{settings(second.chosen)}, {now} on validation rows instead of {was}. Until all seeds "
-            "are there, tables and claims are made of the runs with what the first one chose."
+            f"{settings(second.chosen)}, {now} on validation rows instead of {was}. Until all "
+            "seeds are there, tables and claims are made of the runs with what the first one chose."
         )
 
 

@@ -26,7 +26,6 @@ from benchmarks.evidence.quantities import (
 from benchmarks.evidence.records import Records
 from stream.formatting import MINUS, count, percent
 
-
 WITHIN = (
     "One fixed setting of adapters is within 0.8 points of one fixed setting of full fine-tuning"
 )

@@ -205,6 +205,33 @@ def test_more_candidates_take_no_more_memory(tmp_path: Path) -> None:
 
 
 @cuda
+@pytest.mark.parametrize("engine", ["captured", "eager"])
+def test_a_whole_encoder_repeats_bit_for_bit(engine: str, tmp_path: Path) -> None:
+    """In wide batches, where gradients of embeddings are summed over thousands of tokens."""
+
+    def run(name: str) -> stream.Results:
+        return stream.run_stream(
+            learner="finetune",
+            task=["qnli", "rte"],
+            backbone="tiny",
+            tracking="none",
+            folder=tmp_path / name,
+            quiet=True,
+            overrides=[
+                *("data.train=512", "training.batch_size=128", f"training.engine={engine}"),
+                "figures=false",
+            ],
+        )
+
+    one, other = run("one"), run("other")
+    assert one.record.losses == other.record.losses
+    for first, second in zip(one.record.cells[-1], other.record.cells[-1], strict=True):
+        assert first is not None
+        assert second is not None
+        assert first.digest == second.digest
+
+
+@cuda
 def test_graphs_that_are_dropped_give_their_memory_back() -> None:
     """Replay has new graphs for every task."""
     learned(Replay, tasks()[:1], "captured", half=True)
