@@ -15,8 +15,10 @@ from typing import Any, ClassVar, cast
 from hydra import compose, version
 from hydra._internal import hydra as internal
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import ResultDefault
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -100,6 +102,16 @@ def _objects_from_it() -> Iterator[None]:
         raise UserError(f"{name}{first_line(error)}") from error
 
 
+class _Repository(ConfigRepository):
+    """What Hydra reads files with; it copies it for every composition, to name other folders."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Repository":
+        """Share the sources, one of which is the store with the dataclasses of all settings."""
+        copied = copy.copy(self)
+        copied.sources = [*self.sources]
+        return copied
+
+
 class _Loader(ConfigLoaderImpl):
     """Hydra's loader, which also holds the files of tasks to their form.
 
@@ -111,6 +123,10 @@ class _Loader(ConfigLoaderImpl):
     """What was put together last, and from what; of this process, like Hydra's own store."""
     _mode: ClassVar[tuple[object, Any] | None] = None
     """What was composed last, and the mode that it says."""
+
+    def __init__(self, config_search_path: ConfigSearchPath):
+        super().__init__(config_search_path)
+        self.repository = _Repository(config_search_path)
 
     def load_configuration(self, *arguments: Any, **named: Any) -> DictConfig:
         """Compose; nothing of what is made is garbage, so that none is looked for meanwhile.
