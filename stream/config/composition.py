@@ -26,6 +26,7 @@ from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
@@ -47,6 +48,8 @@ from stream.config.task_node import TaskNode, load_task
 from stream.errors import NeededError, UserError, first_line, require
 
 CONFIG_NAME, VERSION_BASE = "config", "1.3"
+RUN_MODE = "hydra.mode=RUN"
+"""What Hydra adds to the overrides of a run that is no sweep."""
 SEARCHED = "hydra.searchpath"
 """The setting that names more folders of YAML files."""
 
@@ -154,6 +157,9 @@ class _Loader(ConfigLoaderImpl):
     """What was put together last, and from what; of this process, like Hydra's own store."""
     _mode: ClassVar[tuple[object, Any] | None] = None
     """What was composed last, and the mode that it says."""
+    _first: ClassVar[tuple[object, DictConfig] | None] = None
+    """Inside `composed_once`: what was composed first, and from what."""
+    _keeps_first: ClassVar[bool] = False
 
     def __init__(self, config_search_path: ConfigSearchPath):
         super().__init__(config_search_path)
@@ -169,6 +175,10 @@ class _Loader(ConfigLoaderImpl):
         for_mode = not named.get("validate_sweep_overrides", True)
         if for_mode and _Loader._mode is not None and _Loader._mode[0] == asked:
             return OmegaConf.create({"hydra": {"mode": _Loader._mode[1]}})
+        whole = asked, named.get("run_mode"), self._searched()
+        handed = self._handed(*whole)
+        if handed is not None:
+            return handed
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -177,7 +187,27 @@ class _Loader(ConfigLoaderImpl):
             if collects:
                 gc.enable()
         _Loader._mode = asked, composed.hydra.mode
+        if _Loader._keeps_first:
+            _Loader._first, _Loader._keeps_first = (whole, copy.deepcopy(composed)), False
         return composed
+
+    def _handed(self, asked: tuple[Any, ...], *others: Any) -> DictConfig | None:
+        """Return what was composed first, if it is asked for again, with the mode of a run."""
+        *before, overrides = asked
+        if _Loader._first is None or overrides[-1:] != (RUN_MODE,):
+            return None
+        whole, composed = _Loader._first
+        if whole != ((*before, overrides[:-1]), *others):
+            return None
+        _Loader._first = None
+        composed.hydra.mode = RunMode.RUN
+        composed.hydra.overrides.hydra.append(RUN_MODE)
+        return composed
+
+    def _searched(self) -> list[str]:
+        """Return where files are looked for, whatever links lead there."""
+        paths = (str(found.path) for found in self.config_search_path.get_path())
+        return [os.path.realpath(path.removeprefix("file://")) for path in paths]
 
     def _parse_overrides_and_create_caching_repo(
         self, config_name: str | None, overrides: list[str]
@@ -246,6 +276,19 @@ def hydra_composes_alike() -> Iterator[None]:
         yield
     finally:
         used.ConfigLoaderImpl = before
+
+
+@contextmanager
+def composed_once() -> Iterator[None]:
+    """Have Hydra take what is composed first inside the block, when it composes the same.
+
+    That is for a run that is checked, and then run by Hydra, within moments.
+    """
+    _Loader._keeps_first = True
+    try:
+        yield
+    finally:
+        _Loader._first, _Loader._keeps_first = None, False
 
 
 @contextmanager
