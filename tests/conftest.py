@@ -2,12 +2,8 @@
 
 import gc
 import os
-import sys
 import tempfile
 
-# The tests start many processes, which would all compile the same modules.
-sys.dont_write_bytecode = False
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["OMP_NUM_THREADS"] = "1"  # tests run in several processes
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "offline"
