@@ -28,7 +28,7 @@ def test_every_learner_is_restored_as_by_omegaconf(learner: str) -> None:
     values = msgspec.to_builtins(asdict(kind()))
     plain, again = (part(kind, values).new() for _ in range(2))
     assert again is not plain  # it has state
-    slow = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
+    slow: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
     assert asdict(plain) == asdict(slow)
 
 

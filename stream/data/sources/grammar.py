@@ -264,11 +264,12 @@ def _draw_clause(plan: Plan, index: int, rng: np.random.Generator) -> Clause:
 
 
 def _shuffled(words: Sequence[str], rng: np.random.Generator) -> list[str]:
-    """Return the words in the order that ``rng.permutation(words)`` gives, in a third of its time.
+    """Return the words in the order that ``rng.permutation(words)`` gives.
 
     An array of texts takes longer to make than to permute.
     """
-    return [words[place] for place in rng.permutation(len(words)).tolist()]
+    places: list[int] = rng.permutation(len(words)).tolist()
+    return [words[place] for place in places]
 
 
 def _pick(words: Sequence[str], rng: np.random.Generator) -> str:
