@@ -270,8 +270,11 @@ def _loading(backbone: BackboneConfig) -> Iterator[None]:
     from transformers.utils import logging as messages
 
     messages.disable_progress_bar()
-    before = messages.get_verbosity()
-    messages.set_verbosity_error()
+    logger = messages.get_logger()
+    # Another level of the logger itself would empty what every logger remembers of levels.
+    printing = [(h, h.level) for h in logger.handlers if type(h) is logging.StreamHandler]
+    for handler, _ in printing:
+        handler.setLevel(logging.ERROR)
     try:
         yield
     except UserError:
@@ -286,7 +289,8 @@ def _loading(backbone: BackboneConfig) -> Iterator[None]:
             reason += "; a file with weights is damaged or not complete, get it again"
         raise UserError(f"cannot load backbone {backbone.name!r} ({where}): {reason}") from error
     finally:
-        messages.set_verbosity(before)
+        for handler, level in printing:
+            handler.setLevel(level)
 
 
 def _said(error: Exception) -> str:

@@ -30,7 +30,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
     for name in SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, source / name, symlinks=True)
+            compiled = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=compiled)
         else:
             shutil.copy(ROOT / name, source)
     offline = ("--no-deps", "--no-build-isolation", "--no-index", "--no-compile")
@@ -82,7 +83,7 @@ def test_the_yaml_files_lie_in_the_package_and_nothing_lies_beside_it(installed:
 def test_runs_are_learned_compared_and_served(call: Callable[..., str], tmp_path: Path) -> None:
     """The job of a sweep runs in another process, where that can be."""
     assert call("--version").startswith("task-stream 0.")
-    sweep = ("learner=finetune", "experiment=smoke", "task=[cola]", "sweep=s")
+    sweep = ("learner=finetune", "experiment=smoke", "task=[cola]", "sweep=s", "figures=false")
     shown = call("run", "-m", *sweep, "learner.lr=1e-3", *ELSEWHERE)
     assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 0 failed" in shown
     (path,) = tmp_path.rglob("results.json")
