@@ -270,11 +270,8 @@ def _loading(backbone: BackboneConfig) -> Iterator[None]:
     from transformers.utils import logging as messages
 
     messages.disable_progress_bar()
-    logger = messages.get_logger()
-    # Another level of the logger itself would empty what every logger remembers of levels.
-    printing = [(h, h.level) for h in logger.handlers if type(h) is logging.StreamHandler]
-    for handler, _ in printing:
-        handler.setLevel(logging.ERROR)
+    before = messages.get_verbosity()
+    messages.set_verbosity_error()
     try:
         yield
     except UserError:
@@ -289,8 +286,7 @@ def _loading(backbone: BackboneConfig) -> Iterator[None]:
             reason += "; a file with weights is damaged or not complete, get it again"
         raise UserError(f"cannot load backbone {backbone.name!r} ({where}): {reason}") from error
     finally:
-        for handler, level in printing:
-            handler.setLevel(level)
+        messages.set_verbosity(before)
 
 
 def _said(error: Exception) -> str:

@@ -83,7 +83,7 @@ def test_the_yaml_files_lie_in_the_package_and_nothing_lies_beside_it(installed:
 def test_runs_are_learned_compared_and_served(call: Callable[..., str], tmp_path: Path) -> None:
     """The job of a sweep runs in another process, where that can be."""
     assert call("--version").startswith("task-stream 0.")
-    sweep = ("learner=finetune", "experiment=smoke", "task=[cola]", "sweep=s", "figures=false")
+    sweep = ("learner=finetune", "experiment=smoke", "task=[cola]", "sweep=s")
     shown = call("run", "-m", *sweep, "learner.lr=1e-3", *ELSEWHERE)
     assert "sweep in runs/sweeps/s: 1 finished, 0 skipped, 0 failed" in shown
     (path,) = tmp_path.rglob("results.json")
