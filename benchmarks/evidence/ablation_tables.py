@@ -95,6 +95,8 @@ def sizes(records: Records) -> str:
     names = {f"adapters of {size}": method for size, method in SIZES.items()}
     names |= {f"top {k} of 6 layers": method for k, method in TOP.items()}
     names |= {"LayerNorms": NORMS, f"whole models (`{WHOLE}`)": FULL}
+    if not any(runs_of(records, method) for method in names.values()):
+        return f"Not run yet: {', '.join(names)}."
 
     def lines() -> Iterator[Sequence[str]]:
         for name, method in names.items():

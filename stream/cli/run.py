@@ -36,7 +36,7 @@ from stream.cli.sweeps import (
 )
 from stream.cli.terminal import outlive_readers
 from stream.config.complaints import complaints
-from stream.config.composition import hydra_composes_alike, to_objects
+from stream.config.composition import composed_once, hydra_composes_alike, to_objects
 from stream.config.display import QUIET
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> None:
         from stream.cli.ranks import run_rank  # with torch
 
         raise SystemExit(run_rank(arguments, place, _how_a_run_goes_on))
-    with error_boundary() as status:
+    with error_boundary() as status, composed_once():
         require_locks()
         line = with_run_folder(CommandLine(arguments))
         check_command_line(conf_folder(), line)

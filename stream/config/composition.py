@@ -15,13 +15,18 @@ from typing import Any, ClassVar, cast
 from hydra import compose, version
 from hydra._internal import hydra as internal
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import ResultDefault
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
@@ -43,6 +48,8 @@ from stream.config.task_node import TaskNode, load_task
 from stream.errors import NeededError, UserError, first_line, require
 
 CONFIG_NAME, VERSION_BASE = "config", "1.3"
+RUN_MODE = "hydra.mode=RUN"
+"""What Hydra adds to the overrides of a run that is no sweep."""
 SEARCHED = "hydra.searchpath"
 """The setting that names more folders of YAML files."""
 
@@ -100,6 +107,45 @@ def _objects_from_it() -> Iterator[None]:
         raise UserError(f"{name}{first_line(error)}") from error
 
 
+class _Repository(ConfigRepository):
+    """What Hydra reads files with; it copies it for every composition, to name other folders.
+
+    A file that is as it was is not read again: reading takes a third of the time of composing.
+    """
+
+    _read: ClassVar[dict[tuple[str, str], tuple[object, ConfigResult | None]]] = {}
+    """What each file gave in its present state; of this process, like Hydra's own store."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Repository":
+        """Share the sources, one of which is the store with the dataclasses of all settings."""
+        copied = copy.copy(self)
+        copied.sources = [*self.sources]
+        return copied
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        """Return what Hydra makes of a file, or of a dataclass in its store."""
+        source = self._find_object_source(config_path, ObjectType.CONFIG)
+        state: object = None if source is None else source.scheme()
+        if source is None or state not in ("file", "pkg"):
+            return super().load_config(config_path)
+        path = f"{source.full_path()}/{config_path}.yaml"
+        if state == "file":
+            state = _state(path.removeprefix("file://"))
+        key = source.provider, path
+        if state is None or key not in self._read or self._read[key][0] != state:
+            self._read[key] = state, super().load_config(config_path)
+        return copy.deepcopy(self._read[key][1])
+
+
+def _state(path: str) -> object:
+    """Return what changes when a file does; None for one that is called otherwise."""
+    try:
+        file = os.stat(path)
+    except OSError:
+        return None
+    return file.st_dev, file.st_ino, file.st_mtime_ns, file.st_size
+
+
 class _Loader(ConfigLoaderImpl):
     """Hydra's loader, which also holds the files of tasks to their form.
 
@@ -111,6 +157,13 @@ class _Loader(ConfigLoaderImpl):
     """What was put together last, and from what; of this process, like Hydra's own store."""
     _mode: ClassVar[tuple[object, Any] | None] = None
     """What was composed last, and the mode that it says."""
+    _first: ClassVar[tuple[object, DictConfig] | None] = None
+    """Inside `composed_once`: what was composed first, and from what."""
+    _keeps_first: ClassVar[bool] = False
+
+    def __init__(self, config_search_path: ConfigSearchPath):
+        super().__init__(config_search_path)
+        self.repository = _Repository(config_search_path)
 
     def load_configuration(self, *arguments: Any, **named: Any) -> DictConfig:
         """Compose; nothing of what is made is garbage, so that none is looked for meanwhile.
@@ -122,6 +175,10 @@ class _Loader(ConfigLoaderImpl):
         for_mode = not named.get("validate_sweep_overrides", True)
         if for_mode and _Loader._mode is not None and _Loader._mode[0] == asked:
             return OmegaConf.create({"hydra": {"mode": _Loader._mode[1]}})
+        whole = asked, named.get("run_mode"), self._searched()
+        handed = self._handed(*whole)
+        if handed is not None:
+            return handed
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -130,7 +187,27 @@ class _Loader(ConfigLoaderImpl):
             if collects:
                 gc.enable()
         _Loader._mode = asked, composed.hydra.mode
+        if _Loader._keeps_first:
+            _Loader._first, _Loader._keeps_first = (whole, copy.deepcopy(composed)), False
         return composed
+
+    def _handed(self, asked: tuple[Any, ...], *others: Any) -> DictConfig | None:
+        """Return what was composed first, if it is asked for again, with the mode of a run."""
+        *before, overrides = asked
+        if _Loader._first is None or overrides[-1:] != (RUN_MODE,):
+            return None
+        whole, composed = _Loader._first
+        if whole != ((*before, overrides[:-1]), *others):
+            return None
+        _Loader._first = None
+        composed.hydra.mode = RunMode.RUN
+        composed.hydra.overrides.hydra.append(RUN_MODE)
+        return composed
+
+    def _searched(self) -> list[str]:
+        """Return where files are looked for, whatever links lead there."""
+        paths = (str(found.path) for found in self.config_search_path.get_path())
+        return [os.path.realpath(path.removeprefix("file://")) for path in paths]
 
     def _parse_overrides_and_create_caching_repo(
         self, config_name: str | None, overrides: list[str]
@@ -183,11 +260,9 @@ def _basis(defaults: list[ResultDefault], repo: Any) -> object:
         kind, _, folder = str(loaded.path).partition("://")
         state: object = OmegaConf.get_type(loaded.config)
         if kind == "file":
-            try:
-                file = os.stat(f"{folder}/{default.config_path}.yaml")
-            except OSError:  # it is called otherwise
+            state = _state(f"{folder}/{default.config_path}.yaml")
+            if state is None:
                 return None
-            state = file.st_dev, file.st_ino, file.st_mtime_ns, file.st_size
         found.append((default.config_path, default.package, default.primary, state))
     return found
 
@@ -201,6 +276,19 @@ def hydra_composes_alike() -> Iterator[None]:
         yield
     finally:
         used.ConfigLoaderImpl = before
+
+
+@contextmanager
+def composed_once() -> Iterator[None]:
+    """Have Hydra take what is composed first inside the block, when it composes the same.
+
+    That is for a run that is checked, and then run by Hydra, within moments.
+    """
+    _Loader._keeps_first = True
+    try:
+        yield
+    finally:
+        _Loader._first, _Loader._keeps_first = None, False
 
 
 @contextmanager

@@ -4,7 +4,7 @@ OmegaConf makes a node of every field, which takes 20 ms for each task. What is 
 the objects that it would make; whatever else it accepts, or refuses, is left to it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache, partial
 from types import UnionType
@@ -39,8 +39,10 @@ class Part:
         Raises:
             UserError: values that the class refuses.
         """
-        if not self.values:
-            return _default(self.schema)
+        return self.new() if self.values else _default(self.schema)
+
+    def new(self) -> Any:
+        """Return the object, which is shared with nobody. Raises what `made` does."""
         given = {k: v.made() if isinstance(v, Part) else v for k, v in self.values.items()}
         shared = {k: _default(kind) for k, kind in _parts(self.schema).items() if k not in given}
         return self.schema(**shared, **given)
@@ -97,11 +99,14 @@ def _readers(schema: type) -> dict[str, Reader]:
 def _reader(hint: Any) -> Reader:
     """Return what reads values of a type."""
     if isinstance(hint, UnionType):
-        (inner,) = (kind for kind in get_args(hint) if kind is not type(None))
-        return partial(_optional, _reader(inner))
+        kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+        inner = _reader(kinds[0]) if len(kinds) == 1 else partial(_one_of, kinds)
+        return partial(_optional, inner) if type(None) in get_args(hint) else inner
     kind, arguments = get_origin(hint) or hint, get_args(hint)
     if kind is Any:
         return _anything
+    if kind in (list, dict) and not arguments:
+        return _refuse
     if kind is list:
         return partial(_list, _reader(arguments[0]))
     if kind is dict:
@@ -111,7 +116,8 @@ def _reader(hint: Any) -> Reader:
 
 def _inner(schema: type, values: Any) -> Part:
     """Return what an object within another is made of; one that says nothing new is shared."""
-    return Part(schema, {}) if values == _default_values(schema) else part(schema, values)
+    is_default = not _needed(schema) and values == _default_values(schema)
+    return Part(schema, {}) if is_default else part(schema, values)
 
 
 def _of_type(kind: type, value: Any) -> Any:
@@ -126,6 +132,18 @@ def _of_type(kind: type, value: Any) -> Any:
 def _is_special(text: str) -> bool:
     """Return whether a text may mean something else to OmegaConf."""
     return "${" in text or text == "???"
+
+
+def _one_of(kinds: Sequence[type], value: Any) -> Any:
+    """Return a value of one of the types."""
+    if type(value) not in kinds:
+        raise NotPlainError(repr(value))
+    return _of_type(type(value), value)
+
+
+def _refuse(value: Any) -> Any:
+    """Leave a value to OmegaConf."""
+    raise NotPlainError(repr(value))
 
 
 def _optional(read: Reader, value: Any) -> Any:

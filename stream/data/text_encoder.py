@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -56,18 +57,13 @@ class TextEncoder:
             UserError: there is no tokenizer, only a slow one (not written in Rust), or one that
                 does not mark where texts end and names no token that could.
         """
-        tokenizer = _load(location, revision)
-        self._tokenizer = tokenizer.backend_tokenizer
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        _check_repeats(self._tokenizer, location)
-        marks = ensure_marks(self._tokenizer, tokenizer.eos_token_id, location)
-        self.leading = marks.leading
-        self.pad_id = marks.end if tokenizer.pad_token_id is None else int(tokenizer.pad_token_id)
-        self.vocabulary_size = max(len(tokenizer), *(n + 1 for n in tokenizer.added_tokens_decoder))
+        state = _state(location)
+        read = _read if state is None else _remembered
+        loaded = read(location, revision, max_length, state)
+        self._tokenizer = loaded.tokenizer
+        self.leading, self.pad_id = loaded.leading, loaded.pad_id
+        self.vocabulary_size, self.key = loaded.vocabulary_size, loaded.key
         self._max_length = max_length
-        key = f"{FORMAT} {max_length} {self._tokenizer.to_str()}"
-        self.key = hashlib.sha256(key.encode()).hexdigest()
         self._cache = cache / "encoded"
         self.encoded = 0
 
@@ -157,6 +153,61 @@ class TextEncoder:
             f"{max(crowded, key=len, default='')[:200]!r}",
         )
         return batch
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """What the files of a tokenizer give; nothing changes it. See `TextEncoder`."""
+
+    tokenizer: Any
+    leading: int
+    pad_id: int
+    vocabulary_size: int
+    key: str
+
+
+def _state(location: str | Path) -> object:
+    """Return what changes when a file in a folder does; None for what is on the hub."""
+    folder = Path(location)
+    if not folder.is_dir():
+        return None
+    files = sorted((path.name, path.stat()) for path in folder.iterdir())
+    return tuple((name, s.st_dev, s.st_ino, s.st_mtime_ns, s.st_size) for name, s in files)
+
+
+def _read(
+    location: str | Path, revision: str | None, max_length: int, state: object = None
+) -> _Loaded:
+    """Load a tokenizer.
+
+    Args:
+        location: a folder, or an id on the hub.
+        revision: the revision on the hub; None is the main branch.
+        max_length: the largest number of tokens per text or pair, a part of the key.
+        state: that of the folder, for `_remembered`.
+
+    Raises:
+        UserError: as `TextEncoder`.
+    """
+    del state
+    loaded = _load(location, revision)
+    tokenizer = loaded.backend_tokenizer
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    _check_repeats(tokenizer, location)
+    marks = ensure_marks(tokenizer, loaded.eos_token_id, location)
+    key = f"{FORMAT} {max_length} {tokenizer.to_str()}"
+    return _Loaded(
+        tokenizer,
+        marks.leading,
+        marks.end if loaded.pad_token_id is None else int(loaded.pad_token_id),
+        max(len(loaded), *(n + 1 for n in loaded.added_tokens_decoder)),
+        hashlib.sha256(key.encode()).hexdigest(),
+    )
+
+
+# Jobs of a sweep, and a run that is served after it was learned, ask for the same again.
+_remembered = lru_cache(maxsize=2)(_read)
 
 
 def _load(location: str | Path, revision: str | None) -> Any:

@@ -51,6 +51,7 @@ def choose(
         display.evaluated(trial.record.scored_examples)
         state = trial.learner.task_state if trial.record.score is not None else None
         note_candidate(run, task, trial.record, trial.losses, state, display)
+        trial.close()
         if len(found.candidates) < len(learner.candidates):
             save_within_task(run, index, None, stop)
     take_best(run, task)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import msgspec
+import torch
 
 from stream.config.select import Candidate
 from stream.data.task import Task
@@ -17,7 +18,7 @@ from stream.record.matrix import Cell
 from stream.record.selection import CandidateRecord
 from stream.run.bench import Bench
 from stream.run.selecting import Selecting
-from stream.training.engine import pick_engine
+from stream.training.engine import Captured, Engine, pick_engine
 from stream.training.fit_state import FitReport, Step
 from stream.training.flops import FlopMeter, count_pass
 from stream.training.loop import fit
@@ -78,7 +79,7 @@ class Trial:
     """
 
     def __init__(self, bench: Bench, index: int, candidate: Candidate):
-        """Make what learns.
+        """Take what learned an earlier task as this candidate, or make it.
 
         Args:
             bench: its learner chooses.
@@ -87,12 +88,32 @@ class Trial:
         """
         selecting, seed = bench.learner, candidate.seed(bench.config.seed)
         assert isinstance(selecting, Selecting)
-        self._bench, self._task = bench, bench.tasks[index]
-        self.learner: Learner = selecting.trial(candidate)
+        self._bench, self._task, self._selecting = bench, bench.tasks[index], selecting
+        self._number = selecting.candidates.index(candidate)
+        waiting = selecting.waiting.pop(self._number, None)
+        self.learner, self._engine = waiting or self._made(candidate)
         settings, restart = candidate.settings, candidate.restart
         self.record = CandidateRecord(settings=settings, restart=restart, seed=seed)
         self.losses: list[float] = []
         self._meter = FlopMeter(self.learner.model) if bench.config.count_flops else None
+
+    def _made(self, candidate: Candidate) -> tuple[Learner, Engine]:
+        """Return a learner that has learned nothing, and how it executes its steps."""
+        config, learner = self._bench.config, self._selecting.trial(candidate)
+        wanted, size = config.training.engine, config.training.batch_size
+        counting = config.count_flops
+        return learner, pick_engine(wanted, learner, self._bench.device, size, counting=counting)
+
+    def close(self) -> None:
+        """Forget the task, and wait for the next one where there is room; or give all back.
+
+        What was learned must have been taken from the learner before.
+        """
+        if self.record.score is not None and keeps_graphs(self._engine):
+            self.learner.forget(self._task)
+            self._selecting.waiting[self._number] = self.learner, self._engine
+        else:
+            self._engine.close()
 
     def learn(self, on_step: OnStep, position: FitSnapshot | None = None) -> None:
         """Learn the task and score it; what diverges has no score, and a reason.
@@ -125,21 +146,16 @@ class Trial:
     def _fit(self, task: Task, on_step: OnStep, position: FitSnapshot | None) -> None:
         """Learn the task, from its start or from where it stood."""
         bench, training, learner = self._bench, self._bench.config.training, self.learner
-        meter, size = self._meter, training.batch_size
-        counting = meter is not None
+        meter = self._meter
 
         def counted(step: Step) -> None:
             self.record.steps += 1
             self.record.examples += step.examples
             on_step(step)
 
-        engine = pick_engine(training.engine, learner, bench.device, size, counting=counting)
-        try:
-            report = fit(
-                learner, task, training, counted, engine=engine, meter=meter, resumed=position
-            )
-        finally:
-            engine.close()  # each candidate has graphs of its own
+        report = fit(
+            learner, task, training, counted, engine=self._engine, meter=meter, resumed=position
+        )
         require(
             not learner.shared_tensors,
             f"learner {learner.name} keeps tensors for the next task, so that its candidates "
@@ -148,4 +164,16 @@ class Trial:
         self.record.train_s, self.losses = report.seconds, report.losses
         if meter is not None:
             self.record.flops = meter.total
+            size = training.batch_size
             self.record.one_pass = count_pass(learner, task, size, bench.device)
+
+
+def keeps_graphs(engine: Engine) -> bool:
+    """Whether graphs are there, and half of the GPU's memory is free for those of others.
+
+    To capture them anew, task by task, takes longer than to learn a short task.
+    """
+    if not isinstance(engine, Captured) or engine.refused:
+        return False
+    free, total = torch.cuda.mem_get_info()
+    return 2 * free > total

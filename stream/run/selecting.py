@@ -26,6 +26,7 @@ from stream.learners.workload import Workload, all_of
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from stream.record.selection import SelectionRecord
+from stream.training.engine import Engine
 
 Tensors = dict[str, torch.Tensor]
 READ_BY_OPTIMIZER = tuple(field.name for field in fields(Learner))
@@ -38,6 +39,10 @@ class Selecting(Learner):
     Args:
         plain: the learner as the run has it; untrained, it stands for tasks to come.
         candidates: what learns each task.
+
+    Attributes:
+        waiting: by the number of a candidate, what learned as it before and may learn the next
+            task: a learner that has forgotten what it learned, and the engine with its graphs.
     """
 
     def __init__(self, plain: Learner, candidates: Sequence[Candidate]):
@@ -67,6 +72,7 @@ class Selecting(Learner):
         self._servers: dict[str, Learner] = {}
         self._chosen: dict[str, Learner] = {}
         self._best: Tensors = {}
+        self.waiting: dict[int, tuple[Learner, Engine]] = {}
         self._now = self._server({})
         for candidate in self.candidates:
             self._server(candidate.settings)
@@ -88,7 +94,7 @@ class Selecting(Learner):
 
     def keep(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Keep what the best candidate so far learned of the task that is being learned."""
-        self._best = {name: tensor.detach() for name, tensor in tensors.items()}
+        self._best = {name: tensor.detach().clone() for name, tensor in tensors.items()}
 
     @property
     def best(self) -> Tensors:

@@ -206,6 +206,7 @@ def _learned(bench: Bench, unit: Unit, tells: "_Tells", position: PackedPosition
     trial.learn(tells.step, start)
     failed = trial.record.score is None
     state = None if failed else packed(trial.learner.task_state(task.name))
+    trial.close()
     return Result(Learned(tried=trial.record, losses=trial.losses), state)
 
 

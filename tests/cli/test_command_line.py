@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from stream import metrics
-from tests.run.learned import learned
-from tests.run.program import run, start
+from tests.run.learned import learned, refused
+from tests.run.program import TINY, run, start
 
 pytestmark = pytest.mark.slow
 
@@ -108,25 +108,19 @@ def test_a_mistake_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_missing_data_is_one_line(tmp_path: Path) -> None:
-    code, _, err = run(tmp_path, "data=files", "~data.train", "~data.validation", "~data.test")
-    assert code == 2
-    assert err.count("\n") == 1
+    refused(tmp_path, *TINY, "data=files", "~data.train", "~data.validation", "~data.test")
 
 
 def test_a_used_run_folder_is_refused_and_untouched(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("kept")
-    code, _, err = run(tmp_path, f"hydra.run.dir={tmp_path}")
-    assert code == 2
-    assert "not empty" in err
+    assert "not empty" in refused(tmp_path, *TINY, f"hydra.run.dir={tmp_path}")
     assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
     assert (tmp_path / "results.json").read_text() == "kept"
 
 
 def test_wrong_weights_are_refused(tmp_path: Path) -> None:
-    code, _, err = run(tmp_path, "backbone=minilm", f"backbone.sha256={'0' * 64}")
-    assert code == 2
-    assert "not the weights that were asked for" in err
-    assert err.count("\n") == 1
+    told = refused(tmp_path, *TINY, "backbone=minilm", f"backbone.sha256={'0' * 64}")
+    assert "not the weights that were asked for" in told
 
 
 def test_divergence_keeps_the_rows_so_far(tmp_path: Path) -> None:

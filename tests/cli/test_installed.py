@@ -30,7 +30,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
     for name in SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, source / name, symlinks=True)
+            compiled = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=compiled)
         else:
             shutil.copy(ROOT / name, source)
     offline = ("--no-deps", "--no-build-isolation", "--no-index", "--no-compile")

@@ -95,7 +95,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     first, last = done.stdout.splitlines()
     assert first.startswith("adapter on custom: 3 tasks, GENERATED data, tiny, seed 0 (runs/")
-    assert last == "begun RUN RUN"  # composed to check it, and by Hydra, which need not ask again
+    assert last == "begun RUN"  # composed to check it; Hydra need not do so again
 
 
 def test_help_names_every_choice_that_there_is() -> None:

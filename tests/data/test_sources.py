@@ -62,7 +62,7 @@ def test_generated_rows_have_the_shape_of_the_task(
 
 
 def test_generated_tasks_do_not_leak(all_specs: dict[str, TaskSpec], tmp_path: Path) -> None:
-    data = GeneratedData()
+    data = GeneratedData(train=128, validation=32, test=32)
     specs = with_twin(all_specs)
     loaded = {name: load_task(data, name, spec, tmp_path) for name, spec in specs.items()}
     assert handle_leaks(loaded, "error") == []

@@ -131,6 +131,15 @@ def test_long_texts_take_linear_time(tmp_path: Path) -> None:
     assert (split.lengths.tolist(), split.truncated) == ([128], 1)
 
 
+def test_a_tokenizer_is_loaded_again_when_its_files_changed(tmp_path: Path) -> None:
+    location = made_tokenizer(tmp_path / "files", MARKS["bert"])
+    first = TextEncoder(location, 16, tmp_path)
+    assert TextEncoder(location, 8, tmp_path).key != first.key
+    made_tokenizer(tmp_path / "files", MARKS["bert"], pad_token="[UNK]")
+    again = TextEncoder(location, 16, tmp_path)
+    assert (first.pad_id, again.pad_id) == (SPECIAL.index("[PAD]"), SPECIAL.index("[UNK]"))
+
+
 def test_rows_are_encoded_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     location = made_tokenizer(tmp_path / "bert", MARKS["bert"])
     texts = [("a b", "c" + " d" * n) for n in (0, 2, 30, 1, 50, 60, 3)]

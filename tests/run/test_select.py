@@ -30,6 +30,7 @@ from stream.run.export import export_task
 from stream.run.interrupt import Interrupted
 from stream.run.predict import Service
 from stream.run.run import Run
+from stream.run.selecting import Selecting
 from stream.run.session import run_in
 from stream.run.settings import compose_settings
 from stream.run.setup import build_run
@@ -181,11 +182,38 @@ def test_it_goes_on_within_and_between_candidates(
         assert caught.value.saved
         assert [check for check in verify(tmp_path, "cpu") if not check.ok] == []
     run(tmp_path, deepcopy(config))
-    stopped, unbroken = comparable(tmp_path), comparable(whole[0])
-    for found in (stopped, unbroken):
-        for tried in (c for of in found["selection"].values() for c in of["candidates"]):
-            tried.update(train_s=0, score_s=0)
-    assert stopped == unbroken
+    assert without_times(tmp_path) == without_times(whole[0])
+
+
+def test_candidates_that_wait_for_the_next_task_learn_it_as_new_ones(
+    whole, config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do on a GPU, to keep their graphs."""
+    made = []
+    new = Selecting.trial
+    monkeypatch.setattr("stream.run.fitting.keeps_graphs", lambda engine: True)
+    monkeypatch.setattr(Selecting, "trial", lambda *given: made.append(given) or new(*given))
+    run(tmp_path, deepcopy(config))
+    tried = [c for of in whole[1].selection.values() for c in of.candidates]
+    assert len(made) == len(tried) - sum(c.score is not None for c in tried[: len(tried) // 2])
+    assert without_times(tmp_path) == without_times(whole[0])
+    waiting = [learner for learner, _ in made[0][0].waiting.values()]
+    assert [learner.learned for learner in waiting] == [[]] * len(waiting) != []
+
+
+def test_what_the_best_learned_is_kept_apart_from_who_goes_on_learning(plain: Run) -> None:
+    selecting, tensors = Selecting(plain.learner, []), {"learned": torch.ones(2)}
+    selecting.keep(tensors)
+    tensors["learned"].zero_()
+    assert selecting.best["learned"].tolist() == [1, 1]
+
+
+def without_times(folder: Path) -> dict[str, Any]:
+    """Return what must be equal in two runs."""
+    found = comparable(folder)
+    for tried in (c for of in found["selection"].values() for c in of["candidates"]):
+        tried.update(train_s=0, score_s=0)
+    return found
 
 
 def test_equal_scores_choose_the_first() -> None:

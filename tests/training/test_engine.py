@@ -183,25 +183,45 @@ def test_without_memory_a_step_learns_the_same_or_says_so(room: int) -> None:
         torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=0.05, atol=0.02)
 
 
+def chosen(folder: Path, restarts: int) -> stream.Results:
+    """A run on the GPU that chooses among several starts for each of two tasks."""
+    return stream.run_stream(
+        learner="adapter",
+        task=["cola", "rte"],
+        backbone="tiny",
+        tracking="none",
+        folder=folder,
+        quiet=True,
+        overrides=[f"select.restarts={restarts}", "data.train=64", "figures=false"],
+    )
+
+
 @cuda
-def test_more_candidates_take_no_more_memory(tmp_path: Path) -> None:
+def test_without_room_more_candidates_take_no_more_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each has graphs of its own, and memory for them."""
+    monkeypatch.setattr("stream.run.fitting.keeps_graphs", lambda engine: False)
 
     def peak(restarts: int) -> int:
         torch.cuda.reset_peak_memory_stats()
-        stream.run_stream(
-            learner="adapter",
-            task=["cola", "rte"],
-            backbone="tiny",
-            tracking="none",
-            folder=tmp_path / str(restarts),
-            quiet=True,
-            overrides=[f"select.restarts={restarts}", "data.train=64", "figures=false"],
-        )
+        chosen(tmp_path / str(restarts), restarts)
         return torch.cuda.max_memory_reserved()
 
     few = peak(2)
     assert peak(10) < 1.5 * few
+
+
+@cuda
+def test_graphs_of_candidates_learn_the_next_task_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = chosen(tmp_path / "kept", 3).record
+    monkeypatch.setattr("stream.run.fitting.keeps_graphs", lambda engine: False)
+    anew = chosen(tmp_path / "anew", 3).record
+    assert kept.losses == anew.losses
+    scores = [[c.score for of in r.selection.values() for c in of.candidates] for r in (kept, anew)]
+    assert scores[0] == scores[1]
 
 
 @cuda

@@ -25,6 +25,7 @@ WITH_ARTICLES = 5  # shorter texts are headlines: "fox watched violin"
 POOL_UNITS = 12  # units of a task in a pool; the same for all, because they share their texts
 PAIR_UNITS = 8  # units of a task whose classes are not fields (and of a regression task)
 MIN_UNITS = 6  # units of any other task, at least; with few classes, each has several units
+VERBS, ENDINGS = lexicon.VERBS.split(), lexicon.ENDINGS.split()
 SCORE_NOISE = 0.05  # standard deviation of the noise of a score, as a fraction of its range
 
 Word = tuple[int, str]  # the index of its unit, the word itself
@@ -201,7 +202,7 @@ def _draw_single(plan: Plan, index: int, rng: np.random.Generator) -> Row:
 def _draw_pair(plan: Plan, index: int, rng: np.random.Generator) -> Row:
     first, second = _draw_clause(plan, index, rng), _draw_clause(plan, index, rng)
     drawn_focus = second.nouns[plan.focus]
-    shared = rng.permutation(plan.roles).tolist()[: rng.integers(len(plan.roles) + 1)]
+    shared = _shuffled(plan.roles, rng)[: rng.integers(len(plan.roles) + 1)]
     for role, word in first.nouns.items():
         second.nouns[role] = word if role in shared else _draw(plan.nouns, rng, unlike=word[0])
     label: int | float
@@ -251,15 +252,24 @@ def _draw_clause(plan: Plan, index: int, rng: np.random.Generator) -> Clause:
     num_spare = plan.words + int(rng.integers(-1, 2)) - least
     num_adjectives = len(plan.roles) if is_toned else min(len(plan.roles), max(0, num_spare))
     num_endings = max(0, num_spare - num_adjectives)
-    described = rng.permutation(plan.roles).tolist()[:num_adjectives]
+    described = _shuffled(plan.roles, rng)[:num_adjectives]
     return Clause(
         nouns=nouns,
         adjectives={role: adjectives[role] for role in described},
-        verb=_pick(lexicon.VERBS.split(), rng),
-        markers=rng.permutation(plan.roles[2:]).tolist(),
-        endings=rng.permutation(lexicon.ENDINGS.split()).tolist()[:num_endings],
+        verb=_pick(VERBS, rng),
+        markers=_shuffled(plan.roles[2:], rng),
+        endings=_shuffled(ENDINGS, rng)[:num_endings],
         articles=articles,
     )
+
+
+def _shuffled(words: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """Return the words in the order that ``rng.permutation(words)`` gives.
+
+    An array of texts takes longer to make than to permute.
+    """
+    places: list[int] = rng.permutation(len(words)).tolist()
+    return [words[place] for place in places]
 
 
 def _pick(words: Sequence[str], rng: np.random.Generator) -> str:
