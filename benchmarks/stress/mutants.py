@@ -1136,6 +1136,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("candidate.seed(self.seed))", "self.seed)"),
             ("            parameter.data = parameter.data.clone()\n", "            pass\n"),
             ("if k not in READ_BY_OPTIMIZER}", "if k != 'size'}"),
+            ("tensor.detach().clone() for name", "tensor.detach() for name"),
         ),
     ),
     "stream/run/choosing.py": (
@@ -1144,7 +1145,11 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     ),
     "stream/run/fitting.py": (
         (SELECT,),
-        (('SPLIT = "validation"', 'SPLIT = "test"'),),
+        (
+            ('SPLIT = "validation"', 'SPLIT = "test"'),
+            ("            self.learner.forget(self._task)\n", "            pass\n"),
+            ("waiting.pop(self._number, None)", "waiting.pop(0, None)"),
+        ),
     ),
     "stream/tuning/grid.py": (
         (GRID,),
