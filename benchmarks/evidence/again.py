@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.evidence.plan import Job, jobs, with_settings
+from benchmarks.evidence.quantities import both_digests
 from benchmarks.evidence.records import AGAIN, RUNS, Again
-from benchmarks.evidence.runs import run_all
+from benchmarks.evidence.runs import missing, run_all
 from benchmarks.evidence.searches import chosen_for
 from benchmarks.lines import append_line
 from stream.config.workers import WorkersConfig
-from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord
 from stream.run_folder import FILE_NAME
 
@@ -34,7 +34,7 @@ def run_again(
         wanted: tells jobs that may be chosen.
         count: how many are, at random but always the same ones.
     """
-    kept = [job for job in jobs() if wanted(job) and (out / RUNS / job.name / FILE_NAME).exists()]
+    kept = [job for job in jobs() if wanted(job) and is_kept(out, job)]
     todo = {}
     for job in random.Random(0).sample(kept, min(count, len(kept))):
         settings = job.settings(chosen_for(out, job.group, job.method) or {})
@@ -49,21 +49,20 @@ def run_again(
     return run_all(todo, workers, compare)
 
 
+def is_kept(out: Path, job: Job) -> bool:
+    """Whether a run is kept that has the settings of the plan, not those of an earlier search."""
+    return (out / RUNS / job.name / FILE_NAME).exists() and missing(out, job, []) is None
+
+
 def compared(name: str, first: RunRecord, second: RunRecord) -> Again:
     """Return what two runs of one command have in common."""
-    tasks = range(len(first.order))
-    same = [_evidence(first, task) == _evidence(second, task) for task in tasks]
-    pairs = zip(first.scores[-1], second.scores[-1], strict=True)
+    one, other = both_digests(first), both_digests(second)
+    same = [one[task] == other[task] for task in first.order]
+    scores = zip(first.scores[-1], second.scores[-1], strict=True)
     return Again(
         run=name,
         tasks=len(same),
         identical=sum(same),
-        largest=max(abs(float(one - other)) for one, other in pairs),
+        largest=max(abs(float(a - b)) for a, b in scores),
         devices=(first.computed_on, second.computed_on),
     )
-
-
-def _evidence(run: RunRecord, task: int) -> tuple[str, ...]:
-    """Return what stands for a task's logits, right after it was learned and at the end."""
-    cells: list[Cell | None] = [run.cells[task][task], run.cells[-1][task]]
-    return tuple("" if cell is None else cell.digest for cell in cells)

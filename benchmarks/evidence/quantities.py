@@ -95,13 +95,19 @@ def digests(run: RunRecord) -> dict[str, str]:
     return {t: c.digest for t, c in zip(run.order, run.cells[-1], strict=True) if c is not None}
 
 
+def both_digests(run: RunRecord) -> dict[str, tuple[str, str]]:
+    """Return what stands for every task's logits, right after it was learned and at the end."""
+    found = {}
+    for place, task in enumerate(run.order):
+        cells = run.cells[place][place], run.cells[-1][place]
+        first, last = ("" if cell is None else cell.digest for cell in cells)
+        found[task] = first, last
+    return found
+
+
 def is_perfect(run: RunRecord) -> bool:
     """Whether nothing was forgotten: not a digit of a score, not a bit of a logit."""
-    learned = [row[place] for place, row in enumerate(run.cells)]
-    same = [
-        first is not None and last is not None and first.digest == last.digest
-        for first, last in zip(learned, run.cells[-1], strict=True)
-    ]
+    same = [first == last != "" for first, last in both_digests(run).values()]
     earlier = len(run.order) - 1
     memory = (run.memory.tasks_identical, run.memory.tasks_checked)
     return run.metrics["forgetting"] == 0.0 and memory == (earlier, earlier) and all(same)

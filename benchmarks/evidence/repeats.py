@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.evidence.plan import ABLATED, INFERRED, MINILM, OTHER_ORDERS, Group, jobs
+from benchmarks.evidence.quantities import both_digests
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.tables import named
 from benchmarks.markdown import table
@@ -44,11 +45,12 @@ class Repeated:
     def add(self, seed: int, first: RunRecord, again: RunRecord) -> None:
         """Compare a run with the one in the given order."""
         self.seeds.append(seed)
+        before, after = both_digests(first), both_digests(again)
         for task in again.order:
-            one, other = _evidence(first, task), _evidence(again, task)
             self.tasks += 1
-            self.identical += one == other
-            if one != other:
+            if before[task] == after[task]:
+                self.identical += 1
+            else:
                 self.differing.add(task)
             self.largest = max(self.largest, abs(_score(first, task) - _score(again, task)))
 
@@ -56,8 +58,9 @@ class Repeated:
 def repeated(records: Records) -> list[Repeated]:
     """Return what was learned again, by method and group."""
     found: dict[tuple[str, str], Repeated] = {}
-    first = [job for job in jobs() if job.group == MINILM and job.method.isolated]
-    for job in jobs():
+    fixed = [job for job in jobs() if job.method.isolated and not job.method.choice]
+    first = [job for job in fixed if job.group == MINILM]
+    for job in fixed:
         again = records.runs.get(job.name)
         if job.group not in AGAIN_IN or again is None:
             continue
@@ -84,16 +87,8 @@ def repeats(records: Records) -> str:
 
 
 def _same_learner(one: RunRecord, other: RunRecord) -> bool:
-    """Whether two runs have one learner with one setting for all tasks."""
-    same = one.learner == other.learner and one.config["learner"] == other.config["learner"]
-    return same and not (one.selection or other.selection)
-
-
-def _evidence(run: RunRecord, task: str) -> tuple[str, ...]:
-    """Return what stands for a task's logits, right after it was learned and at the end."""
-    place = run.order.index(task)
-    cells = run.cells[place][place], run.cells[-1][place]
-    return tuple("" if cell is None else cell.digest for cell in cells)
+    """Whether two runs have one learner with one setting."""
+    return one.learner == other.learner and one.config["learner"] == other.config["learner"]
 
 
 def _score(run: RunRecord, task: str) -> float:

@@ -497,6 +497,37 @@ def test_sentences_of_other_groups_are_true(place: Place) -> None:
         assert len(place.rows(block)) == len(ELSEWHERE) - len(lacking), runs
 
 
+def test_what_was_learned_again_is_counted(place: Place) -> None:
+    rows = place.rows("repeats")
+    assert {row[1].strip("`") for row in rows} >= {"minilm-reversed", "minilm-inferred"}
+    for names, (seeds, equal, others, largest) in ((row[:2], row[2:]) for row in rows):
+        method, group = (name.strip("`") for name in names)
+        pairs = [
+            (first, again)
+            for name, again in place.runs.items()
+            for first in [place.runs.get(f"minilm/{method}-s{again['seed']}")]
+            if name.startswith(f"{group}/") and not re.search(r"_(chosen|per_task)-s", name)
+            if first is not None
+            if again["learner"] == first["learner"]
+            if again["config"]["learner"] == first["config"]["learner"]
+        ]
+        same, apart = {}, [0.0]
+        for one, again in pairs:
+            for task in again["order"]:
+                at = [run["order"].index(task) for run in (one, again)]
+                found = [
+                    (run["cells"][i][i]["digest"], run["cells"][-1][i]["digest"])
+                    for run, i in zip((one, again), at, strict=True)
+                ]
+                same[again["seed"], task] = found[0] == found[1]
+                apart.append(abs(last(one)[task] - last(again)[task]))
+        assert numbers(seeds) == [len(pairs)]
+        assert numbers(equal) == [sum(same.values()), len(same)]
+        assert numbers(largest) == pytest.approx([100 * max(apart)], abs=0.051)
+        differing = sorted({task for (_, task), is_same in same.items() if not is_same})
+        assert others == (", ".join(differing) or "none")
+
+
 def test_what_inferring_costs_is_true(place: Place) -> None:
     runs, text = inferred_runs(place), place.blocks["inferred"]
     if not runs:

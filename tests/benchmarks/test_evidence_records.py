@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from benchmarks.evidence.again import is_kept
 from benchmarks.evidence.commands import runs
 from benchmarks.evidence.methods import BY_NAME, SECOND
 from benchmarks.evidence.plan import MINILM, OTHER_ORDERS, Group, Job, searched
@@ -44,6 +45,7 @@ def test_the_better_of_two_searches_is_chosen_and_no_table_mixes_runs_of_both(
     assert [*Records(tmp_path).runs] == [job.name for job in first]
     write(tmp_path, "finetune-2", THEN, 0.7)
     assert [missing(tmp_path, job, []) is None for job in (*first, then)] == [False, False, True]
+    assert [is_kept(tmp_path, job) for job in (*first, then)] == [False, False, True]
     records = Records(tmp_path)
     assert [*records.runs] == [job.name for job in first]  # until all seeds are there
     told = told_missing(records)
