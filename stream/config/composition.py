@@ -15,23 +15,21 @@ from typing import Any, ClassVar, cast
 from hydra import compose, version
 from hydra._internal import hydra as internal
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import ResultDefault
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from stream.config.complaints import LACKING_FOLDER, complaints, members
 from stream.config.names import chosen_in, unknown_setting
+from stream.config.repository import Repository, state_of
 from stream.config.run import RunConfig
 from stream.config.stream_files import with_its_tasks
 from stream.config.task import TaskSpec
@@ -107,45 +105,6 @@ def _objects_from_it() -> Iterator[None]:
         raise UserError(f"{name}{first_line(error)}") from error
 
 
-class _Repository(ConfigRepository):
-    """What Hydra reads files with; it copies it for every composition, to name other folders.
-
-    A file that is as it was is not read again: reading takes a third of the time of composing.
-    """
-
-    _read: ClassVar[dict[tuple[str, str], tuple[object, ConfigResult | None]]] = {}
-    """What each file gave in its present state; of this process, like Hydra's own store."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "_Repository":
-        """Share the sources, one of which is the store with the dataclasses of all settings."""
-        copied = copy.copy(self)
-        copied.sources = [*self.sources]
-        return copied
-
-    def load_config(self, config_path: str) -> ConfigResult | None:
-        """Return what Hydra makes of a file, or of a dataclass in its store."""
-        source = self._find_object_source(config_path, ObjectType.CONFIG)
-        state: object = None if source is None else source.scheme()
-        if source is None or state not in ("file", "pkg"):
-            return super().load_config(config_path)
-        path = f"{source.full_path()}/{config_path}.yaml"
-        if state == "file":
-            state = _state(path.removeprefix("file://"))
-        key = source.provider, path
-        if state is None or key not in self._read or self._read[key][0] != state:
-            self._read[key] = state, super().load_config(config_path)
-        return copy.deepcopy(self._read[key][1])
-
-
-def _state(path: str) -> object:
-    """Return what changes when a file does; None for one that is called otherwise."""
-    try:
-        file = os.stat(path)
-    except OSError:
-        return None
-    return file.st_dev, file.st_ino, file.st_mtime_ns, file.st_size
-
-
 class _Loader(ConfigLoaderImpl):
     """Hydra's loader, which also holds the files of tasks to their form.
 
@@ -163,7 +122,7 @@ class _Loader(ConfigLoaderImpl):
 
     def __init__(self, config_search_path: ConfigSearchPath):
         super().__init__(config_search_path)
-        self.repository = _Repository(config_search_path)
+        self.repository = Repository(config_search_path)
 
     def load_configuration(self, *arguments: Any, **named: Any) -> DictConfig:
         """Compose; nothing of what is made is garbage, so that none is looked for meanwhile.
@@ -260,7 +219,7 @@ def _basis(defaults: list[ResultDefault], repo: Any) -> object:
         kind, _, folder = str(loaded.path).partition("://")
         state: object = OmegaConf.get_type(loaded.config)
         if kind == "file":
-            state = _state(f"{folder}/{default.config_path}.yaml")
+            state = state_of(f"{folder}/{default.config_path}.yaml")
             if state is None:
                 return None
         found.append((default.config_path, default.package, default.primary, state))
