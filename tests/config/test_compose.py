@@ -4,16 +4,19 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.config_store import ConfigStore
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.config.backbone import BackboneConfig
 from stream.config.compose import compose_run, searched_too
-from stream.config.composition import Composition
+from stream.config.composition import CONFIG_NAME, RUN_MODE, Composition, composed_once, reading
 from stream.config.run import RunConfig
 from stream.config.typed import parse
 from stream.data.build import arrange
@@ -268,3 +271,34 @@ def test_a_yaml_that_changes_is_composed_anew(tmp_path: Path) -> None:
             found.append((config.seed, config.task["mine"].version))
             composition.settings.task.mine.version = 7
     assert found == [(n, n) for n in (2, 2, 30, 30, 31, 31)]
+
+
+def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "backbone" / "mine.yaml"
+    path.parent.mkdir()
+    found = []
+    for size in (16, 32, 8):
+        path.write_text(f"name: mine\norigin: random\nshape: {{hidden_size: {size}}}\n")
+        for _ in range(2):
+            chosen = [searched_too(tmp_path), "backbone=mine", ONE]
+            config = Composition.of(CONF, chosen).run_config()
+            assert config.backbone.shape is not None
+            found.append(config.backbone.shape["hidden_size"])
+    assert found == [16, 16, 32, 32, 8, 8]
+
+
+def test_only_what_was_checked_is_handed_to_hydra() -> None:
+    def asked(loader: ConfigLoaderImpl, *overrides: str) -> Any:
+        return loader.load_configuration(
+            config_name=CONFIG_NAME, overrides=[*overrides], run_mode=RunMode.RUN
+        )
+
+    with reading(CONF) as loader, composed_once():
+        asked(loader, "seed=1")
+        other = asked(loader, "seed=2", RUN_MODE)
+        same = asked(loader, "seed=1", RUN_MODE)
+        assert (other.seed, same.seed) == (2, 1)
+        assert same.hydra.overrides.hydra == [RUN_MODE]
+        assert same.hydra.mode == RunMode.RUN
+        anew = asked(loader, "seed=1", RUN_MODE)
+        assert OmegaConf.to_container(anew) == OmegaConf.to_container(same)
