@@ -23,7 +23,7 @@ from stream.learners.base import Learner
 from stream.models.bf16 import copy_all
 from stream.models.heads import Head
 from stream.training.capture_guard import CaptureGuard, agree
-from stream.training.gpu_memory import give_gpu_memory_back
+from stream.training.gpu_memory import capture_stream, give_gpu_memory_back, nothing_collected
 from stream.training.schedule import optimizer_for
 
 LOG = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Captured:
     def __init__(self, batch_size: int) -> None:
         self._batch_size = batch_size
         torch.cuda.empty_cache()  # no other graph can use the memory of an engine that is gone
-        self._stream = torch.cuda.Stream()
+        self._stream = capture_stream(torch.cuda.current_device())
         self._pool = torch.cuda.graph_pool_handle()
         self._graphs: dict[Shape, _Graph] = {}
         # Graphs hold pointers, so what they read or write has to stay where it is.
@@ -237,7 +237,7 @@ class Captured:
             self._warm.add(sizes)
             self._warm_up(compute, inputs)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.stream(self._stream):
+        with nothing_collected(), torch.cuda.stream(self._stream):
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
                 loss = compute(inputs)

@@ -213,6 +213,37 @@ def test_without_room_more_candidates_take_no_more_memory(
 
 
 @cuda
+def test_a_graph_among_garbage_ends_no_capture() -> None:
+    """Python collects when it has made enough objects, in the midst of a capture too."""
+    old, often = torch.cuda.CUDAGraph(), gc.get_threshold()
+    with torch.cuda.graph(old):
+        torch.ones(8, device=GPU).sum()
+    ring = [old]
+    ring.append(ring)  # type: ignore[arg-type] - a cycle, which only a collection finds
+    captures = []
+
+    def collect_now(*args: object) -> None:
+        if torch.cuda.is_current_stream_capturing():
+            captures.append(gc.isenabled())
+            gc.set_threshold(1, 1, 1)
+            [[number] for number in range(5000)].clear()
+
+    def encoder() -> Encoder:
+        body = tiny_encoder()
+        body.register_forward_hook(collect_now)
+        return body
+
+    del old, ring
+    try:
+        learned(Finetune, tasks()[:1], "captured", encoder=encoder)
+    finally:
+        gc.set_threshold(*often)
+    assert captures
+    assert not any(captures)
+    assert gc.isenabled()
+
+
+@cuda
 def test_graphs_of_candidates_learn_the_next_task_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
