@@ -250,10 +250,11 @@ class Captured:
 
     def _warm_up(self, compute: Compute, batch: Batch) -> None:
         """Execute the step once, for whatever libraries do at first, and take it back."""
-        learned = self._learned()
-        before = [tensor.detach().clone() for tensor in learned]
         random = torch.cuda.get_rng_state()
         with torch.cuda.stream(self._stream):
+            # Copied here: on another stream, what the step changes might not be copied before.
+            learned = self._learned()
+            before = [tensor.detach().clone() for tensor in learned]
             compute(batch)
             copy_all(learned, before)
         torch.cuda.synchronize()

@@ -229,9 +229,9 @@ def test_a_graph_among_garbage_ends_no_capture() -> None:
             [[number] for number in range(5000)].clear()
 
     def encoder() -> Encoder:
-        body = tiny_encoder()
-        body.register_forward_hook(collect_now)
-        return body
+        encoder = tiny_encoder()
+        encoder.body.register_forward_hook(collect_now)
+        return encoder
 
     del old, ring
     try:
@@ -241,6 +241,21 @@ def test_a_graph_among_garbage_ends_no_capture() -> None:
     assert captures
     assert not any(captures)
     assert gc.isenabled()
+
+
+@cuda
+def test_what_is_taken_back_was_copied_before_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late a GPU that others use too comes to copy it."""
+    _, expected = learned(Finetune, tasks()[:2], "captured")
+    plain = Captured._learned
+
+    def late(engine: Captured) -> list[torch.Tensor]:
+        torch.cuda._sleep(200_000_000)  # cycles: 0.1 s
+        return plain(engine)
+
+    monkeypatch.setattr(Captured, "_learned", late)
+    _, found = learned(Finetune, tasks()[:2], "captured")
+    assert found == expected
 
 
 @cuda
