@@ -9,7 +9,7 @@ B examples, L tokens, D width, K outputs of a task's head.
 
 import copy
 from collections.abc import Collection, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import chain
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from stream.models.bf16 import Bf16Encoder, to_bf16
 from stream.models.encoder import Encoder
 from stream.models.four_bit import quantize_linears
 from stream.models.modules.by_task import ByTask
+from stream.models.repeatable_attention import RepeatableAttention
 from stream.seeding import torch_generator
 
 HEAD_STD = 0.02  # adapter-bert's and BERT's own
@@ -360,8 +361,11 @@ class TaskModel(nn.Module):
     @contextmanager
     def computing(self) -> Iterator[None]:
         """Compute in the model's precision inside the block; with gradients, those of one step."""
+        learns_on_gpu = self.device.type == "cuda" and torch.is_grad_enabled()
+        repeats = RepeatableAttention() if learns_on_gpu else nullcontext()
         if not self.in_bf16:
-            yield
+            with repeats:
+                yield
             self._share_gradients(self.encoder)
             return
         if self._half is None or not torch.is_grad_enabled():
@@ -369,7 +373,7 @@ class TaskModel(nn.Module):
         assert self._half is not None
         self._computes, self._took = self._half, not torch.is_grad_enabled()
         try:
-            with sdpa_kernel(ATTENTION):
+            with sdpa_kernel(ATTENTION), repeats:
                 yield
         finally:
             self._computes = None

@@ -271,13 +271,14 @@ def test_graphs_of_candidates_learn_the_next_task_alike(
 
 
 @cuda
+@pytest.mark.parametrize("learner", ["finetune", "replay", "ewc", "lwf"])
 @pytest.mark.parametrize("engine", ["captured", "eager"])
-def test_a_whole_encoder_repeats_bit_for_bit(engine: str, tmp_path: Path) -> None:
+def test_a_whole_encoder_repeats_bit_for_bit(engine: str, learner: str, tmp_path: Path) -> None:
     """In wide batches, where gradients of embeddings are summed over thousands of tokens."""
 
     def run(name: str) -> stream.Results:
         return stream.run_stream(
-            learner="finetune",
+            learner=learner,
             task=["qnli", "rte"],
             backbone="tiny",
             tracking="none",
