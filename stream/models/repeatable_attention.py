@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+FILLING: Any = torch.utils.deterministic  # new tensors, with NaN, so that none is read by mistake
 KERNELS = "ScaledDotProduct"  # how the names of nodes begin that go back through such a kernel
 
 
@@ -23,7 +24,7 @@ class RepeatableAttention(TorchFunctionMode):
         """Note how torch computes otherwise."""
         super().__enter__()
         self._before = torch.get_deterministic_debug_mode()
-        self._filled = torch.utils.deterministic.fill_uninitialized_memory
+        self._filled = FILLING.fill_uninitialized_memory
         return self
 
     def __exit__(
@@ -50,8 +51,8 @@ class RepeatableAttention(TorchFunctionMode):
 
     def _enter(self) -> None:
         torch.set_deterministic_debug_mode("error")
-        torch.utils.deterministic.fill_uninitialized_memory = False  # all of it is written
+        FILLING.fill_uninitialized_memory = False  # all of it is written
 
     def _leave(self) -> None:
         torch.set_deterministic_debug_mode(self._before)
-        torch.utils.deterministic.fill_uninitialized_memory = self._filled
+        FILLING.fill_uninitialized_memory = self._filled
