@@ -9,7 +9,14 @@ from statistics import mean
 
 from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, Found, compared
 from benchmarks.evidence.plan import INFERRED
-from benchmarks.evidence.quantities import GIVEN, adapter_runs, is_perfect, majority
+from benchmarks.evidence.quantities import (
+    GIVEN,
+    adapter_runs,
+    differences,
+    is_perfect,
+    majority,
+    scores,
+)
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.searches import kept_searches
 from benchmarks.evidence.statistics import Effect
@@ -25,6 +32,7 @@ def headline(records: Records) -> str:
         _one_setting(records, found.get(ONE_SETTING)),
         _memory(records),
         _chosen_per_task(found.get(PER_TASK)),
+        _sizes(records),
         _bounds(records),
         _sequential(records),
         *(_second_search(records, name) for name in records.pending),
@@ -94,6 +102,24 @@ def _chosen_per_task(found: Found | None) -> str:
     return f"With rate and start chosen for each task, as in the paper, adapters end {text}."
 
 
+def _sizes(records: Records) -> str:
+    small = _against_whole(records, "adapter_2", "end")
+    top = _against_whole(records, "topk", "ends")
+    if not (small and top):
+        return ""
+    return f"Adapters of 2 units, {small}; the top layer alone, {top}."
+
+
+def _against_whole(records: Records, method: str, ends: str) -> str:
+    runs, apart = records.five(GIVEN, method), differences(records, scores, method, "independent")
+    if not apart.size:
+        return ""
+    part, points = mean(row.trained_fraction for row in runs[0].ledger.tasks), apart.mean()
+    way = "below" if points < 0 else "above"
+    size = f"{percent(part, 2)}% of the encoder a task"
+    return f"{size}, {ends} {percent(abs(points))} points {way} whole models"
+
+
 def _bounds(records: Records) -> str:
     runs = records.five(GIVEN, "adapter")
     frozen = records.five(GIVEN, "frozen")
@@ -151,6 +177,6 @@ def verdicts(records: Records) -> str:
     found = Counter(one.verdict for one in judged(records))
     agree, contradicted, still_open = (found[verdict] for verdict in Verdict)
     return (
-        f"Of {sum(found.values())} claims, {agree} agree with the records, {contradicted} are "
-        f"contradicted, and {still_open} are open."
+        f"Of {count(sum(found.values()), 'claim')}, the records agree with {agree}, contradict "
+        f"{contradicted} and leave {still_open} open."
     )

@@ -170,7 +170,8 @@ def chosen_of(place: Ablations, stem: str, values: list[str]) -> dict[int, list[
             judged_: list[tuple[float, int, str, float]] = []
             for rank, value in enumerate(values):
                 run = runs[value][seed]
-                valid = max(one["score"] for one in run["selection"][task]["candidates"])
+                tried = run["selection"][task]["candidates"]  # one that failed has no score
+                valid = max(one["score"] for one in tried if one["score"] is not None)
                 test = run["matrix"][-1][run["order"].index(task)]
                 judged_.append((-valid, rank, value, test))
             found[seed].append(min(judged_)[2:])

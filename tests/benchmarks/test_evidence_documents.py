@@ -458,10 +458,23 @@ def chosen(place: Place, sentence: str) -> list[float]:
     return apart(place, names, re.findall("below|above", sentence))
 
 
+def sizes(place: Place, sentence: str) -> list[float]:
+    found, words = [2.0], []
+    for method in ("adapter_2", "topk"):
+        tasks = place.seeds(method)[1]["ledger"]["tasks"]
+        part = 100 * np.mean([task["trained_fraction"] for task in tasks])
+        mean = interval(crossed(place, last, [method, "independent"]))[0][0]
+        words.append("below" if mean < 0 else "above")
+        found += [round(float(part), 2), abs(mean)]
+    assert re.findall("below|above", sentence) == words
+    return found
+
+
 SENTENCES: dict[str, Callable[[Place, str], list[float]]] = {
     "With one setting": one_setting,
     "In ": memory,
     "With rate and start": chosen,
+    "Adapters of 2": sizes,
     "Always": bounds,
     "One encoder": sequential,
     "Replay": lambda place, _: loses(place, "replay"),
