@@ -38,7 +38,7 @@ def _place(name: str, at_once: AtOnce | None) -> str:
     if at_once is None:
         return where
     many = f"{at_once.gpus} {TIMES} " if name != "cpu" and at_once.gpus > 1 else ""
-    return f"{many}{where}, at most {at_once.runs} at once"
+    return f"{many}{where}, at most {at_once.runs} of a command at once"
 
 
 def command_of(overrides: Sequence[str]) -> str:

@@ -46,7 +46,8 @@ class AtOnce(msgspec.Struct, kw_only=True, frozen=True):
     """What a run shared its machine with.
 
     Attributes:
-        runs: how many runs were made at once, at most, this one among them.
+        runs: how many runs one command made at once, at most, this one among them; other commands
+            may have run beside it.
         gpus: on how many GPUs; 0 on a CPU.
     """
 

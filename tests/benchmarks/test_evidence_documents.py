@@ -591,7 +591,7 @@ def test_runs_are_counted_by_what_made_them(place: Place) -> None:
     where = {"cpu": "a CPU", "cuda": "a GPU that the record does not name"}
     for (device, together), number in counted.items():
         name = where.get(device, device)
-        end = name if together is None else f"{name}, at most {together} at once"
+        end = name if together is None else f"{name}, at most {together} of a command at once"
         assert sum(int(line.split()[0]) for line in told if line.endswith(end)) == number, told
 
 
