@@ -797,6 +797,16 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("inner.__class__ = RepeatableEmbedding", "pass"),
         ),
     ),
+    "stream/models/repeatable_attention.py": (
+        ("tests/models/test_repeatable_attention.py",),
+        (
+            ("                node.register_prehook(lambda gradients: self._enter())\n", ""),
+            ("                node.register_hook(lambda inputs, outputs: self._leave())\n", ""),
+            ('KERNELS = "ScaledDotProduct"', 'KERNELS = "Flash"'),
+            ("        self._leave()\n        super().__exit__", "        super().__exit__"),
+            ("        FILLING.fill_uninitialized_memory = self._filled\n", ""),
+        ),
+    ),
     "stream/models/bf16.py": (
         (COEFFICIENTS, BF16, *contract("adapter", "finetune")),
         (
@@ -897,6 +907,16 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             BF16,
         ),
         (
+            ("        self._stream.wait_stream(torch.cuda.current_stream())\n", ""),
+            ("        torch.cuda.current_stream().wait_stream(self._stream)\n", ""),
+            ("learned = self._learned()\n            before", "learned = []\n            before"),
+            (
+                "            before = [tensor.detach().clone() for tensor in learned]\n"
+                "            compute(batch)\n",
+                "            with torch.cuda.stream(torch.cuda.Stream()):\n"
+                "                before = [tensor.detach().clone() for tensor in learned]\n"
+                "            compute(batch)\n",
+            ),
             ('if wanted == "eager":', 'if wanted == "captured":'),
             (
                 'learner.overrides("after_backward") and not learner.tags.cuda_graph_safe:',

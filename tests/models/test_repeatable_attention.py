@@ -38,8 +38,8 @@ def drawn(
 
 
 def gradients(parameters: list[nn.Parameter]) -> list[torch.Tensor]:
-    """Return those of a sum of what attention makes of them, weighted."""
-    made = functional.scaled_dot_product_attention(*parameters)
+    """Return those of a sum of what attention makes of them doubled, weighted."""
+    made = functional.scaled_dot_product_attention(*(each * 2 for each in parameters))
     weights = torch.linspace(-1, 1, made.numel(), device=made.device, dtype=made.dtype)
     return list(torch.autograd.grad((made.flatten() * weights).sum(), parameters))
 
@@ -56,17 +56,16 @@ def test_gradients_are_torchs() -> None:
 def test_only_the_way_back_through_attention_is_asked_to_be_deterministic(before: str) -> None:
     torch.set_deterministic_debug_mode(before)
     mode = torch.get_deterministic_debug_mode()
-    filled = torch.utils.deterministic.fill_uninitialized_memory
     try:
         with Noting() as noting, RepeatableAttention():
             gradients(drawn(2, 4, 8, 16))
         assert torch.get_deterministic_debug_mode() == mode
-        assert torch.utils.deterministic.fill_uninitialized_memory == filled
+        assert torch.utils.deterministic.fill_uninitialized_memory  # torch's default
     finally:
         torch.set_deterministic_debug_mode("default")
     asked = {name: on for name, on in noting.found.items() if name != "detach.default"}
     assert asked.pop("_scaled_dot_product_flash_attention_for_cpu_backward.default")
-    assert "mul.Tensor" in asked
+    assert "mul.Tensor" in asked  # before and behind it
     assert set(asked.values()) == {before == "warn"}
 
 

@@ -49,16 +49,16 @@ class Tape(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        name, writes, makes = _kind(func)
+        name, writes, makes = kind_of(func)
         if name in READS or name in FROM_THE_CPU:
             raise _refused(name)
         if not (writes or makes):  # a view
             return func(*args, **kwargs)
-        given = _bare(args), _bare(kwargs)
+        given = bare(args), bare(kwargs)
         for key in writes:
             self._keep(args[key] if isinstance(key, int) and key < len(args) else kwargs.get(key))
         results = func(*args, **kwargs)
-        made = _tensors(_bare(results)) if makes else []
+        made = tensors_in(bare(results)) if makes else []
         if any(tensor.is_meta for tensor in made):
             raise _refused(f"{name} without a device")
         self._own.update(map(_place, made))
@@ -67,7 +67,7 @@ class Tape(TorchDispatchMode):
 
     def _keep(self, value: Any) -> None:
         """Note what tensors hold that were there before the tape, and are about to change."""
-        for tensor in _tensors(value):
+        for tensor in tensors_in(value):
             if _place(tensor) not in self._own and _place(tensor) not in self._before:
                 storage = tensor.untyped_storage()
                 self._before[_place(tensor)] = storage, storage.clone()
@@ -78,12 +78,12 @@ class Tape(TorchDispatchMode):
         with torch.no_grad():
             for func, args, kwargs, made in self._operations:
                 again = func(*args, **kwargs)
-                for mine, new in zip(made, _tensors(again) if made else (), strict=True):
+                for mine, new in zip(made, tensors_in(again) if made else (), strict=True):
                     mine.copy_(new)
 
 
 @cache
-def _kind(func: Any) -> tuple[str, tuple[int | str, ...], bool]:
+def kind_of(func: Any) -> tuple[str, tuple[int | str, ...], bool]:
     """Return an operation's name, which arguments it changes, and whether it makes tensors."""
     schema, writes = func._schema, list[int | str]()
     for place, argument in enumerate(schema.arguments):
@@ -93,20 +93,22 @@ def _kind(func: Any) -> tuple[str, tuple[int | str, ...], bool]:
     return func.overloadpacket.__name__, tuple(writes), makes
 
 
-def _bare(value: Any) -> Any:
+def bare(value: Any) -> Any:
     """Return tensors without the graph that leads back from them."""
     if isinstance(value, torch.Tensor):
         return value.detach()
     if isinstance(value, list | tuple):
-        return [_bare(each) for each in value]
-    return {key: _bare(each) for key, each in value.items()} if isinstance(value, dict) else value
+        return [bare(each) for each in value]
+    return {key: bare(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:
+def tensors_in(value: Any) -> list[torch.Tensor]:
     """Return the tensors among what an operation takes or returns."""
     if isinstance(value, torch.Tensor):
         return [value]
-    return [t for each in value for t in _tensors(each)] if isinstance(value, list | tuple) else []
+    return (
+        [t for each in value for t in tensors_in(each)] if isinstance(value, list | tuple) else []
+    )
 
 
 def _place(tensor: torch.Tensor) -> int:
@@ -164,6 +166,7 @@ def graphs_as_tapes() -> Iterator[list[Tape]]:
         "CUDAGraph": Graph,
         "Stream": _Stream,
         "current_stream": _Stream,
+        "current_device": lambda: 0,
         "graph_pool_handle": lambda: None,
         "stream": lambda stream: nullcontext(),
         "is_current_stream_capturing": lambda: bool(capturing),
@@ -174,6 +177,7 @@ def graphs_as_tapes() -> Iterator[list[Tape]]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in instead.items():
             patch.setattr(torch.cuda, name, value)
+        patch.setattr(engine, "capture_stream", lambda device: torch.cuda.Stream())
         patch.setattr(engine, "WIDTHS", WIDTHS)
         patch.setattr(engine.Captured, "_pads", True)
         yield tapes

@@ -16,6 +16,7 @@ from stream.learners._shared.replaying import Replaying
 from stream.learners._shared.sparse import Sparse
 from stream.learners.base import Learner
 from stream.learners.finetune import Finetune
+from stream.learners.replay import Replay
 from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
@@ -25,6 +26,7 @@ from stream.training.loop import fit
 from tests.conftest import made_task, tiny_encoder
 from tests.contract.matrix import made
 from tests.training.captured import refusals
+from tests.training.streams import races
 from tests.training.taped import graphs_as_tapes
 from tests.training.test_engine import GPU, cuda, learned
 
@@ -107,6 +109,15 @@ def test_the_methods_whose_steps_are_executed_eagerly_on_a_gpu_are_known() -> No
             and isinstance(pick_engine("auto", LEARNERS[name](), GPU, 8, counting=False), Eager)
         ]
     assert eager == [*EAGER]
+
+
+@pytest.mark.parametrize("make", [Finetune, Replay])
+def test_no_operation_could_come_before_one_that_it_needs(make: Callable[[], Learner]) -> None:
+    """However late a GPU that others use too comes to do what a stream was given."""
+    with graphs_as_tapes() as tapes, races() as found:
+        results_of(make(), "captured")
+    assert tapes
+    assert found.found == []
 
 
 @pytest.mark.parametrize("name", CHANGED)
