@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import mean
 
+import numpy as np
+
 from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, Found, compared
 from benchmarks.evidence.plan import INFERRED
 from benchmarks.evidence.quantities import (
@@ -170,6 +172,26 @@ def _loses(records: Records, method: str, what: str) -> str:
         return ""
     ends, lost = average(runs, "average_score"), average(runs, "forgetting")
     return f"{what} forgets {lost} and ends at {ends}."
+
+
+MOST = 4
+
+
+def lag(records: Records) -> str:
+    """Return which tasks adapters lose most on, where both are chosen per task."""
+    apart = differences(records, scores, "adapter_per_task", "independent_per_task")
+    if not apart.size:
+        return "Not run yet."
+    run = records.five(GIVEN, "adapter_per_task")[0]
+    by_task = dict(zip(run.titles, apart.mean(axis=1), strict=True))
+    worst = sorted(by_task, key=by_task.__getitem__)[:MOST]
+    told = ", ".join(f"{title} ({percent(by_task[title])})" for title in worst)
+    part = sum(by_task[title] for title in worst) / len(by_task)
+    return (
+        f"Chosen per task, adapters lose most on {told}: these {MOST} tasks are {percent(part)} of "
+        f"the mean of {percent(apart.mean())} points. The median task is at "
+        f"{percent(np.median(apart.mean(axis=1)))}."
+    )
 
 
 def verdicts(records: Records) -> str:

@@ -495,6 +495,23 @@ def test_every_sentence_about_the_table_is_true(place: Place) -> None:
         assert numbers(sentence) == pytest.approx(numbers_of(place, sentence), abs=0.051), sentence
 
 
+def test_where_adapters_lose_most_is_true(place: Place) -> None:
+    names = ["adapter_per_task", "independent_per_task"]
+    if not all(map(place.seeds, names)):
+        assert place.blocks["lag"] == "Not run yet.\n"
+        return
+    by_task = crossed(place, last, names).mean(axis=1)
+    titles = place.seeds(names[0])[1]["titles"]
+    worst = np.argsort(by_task)[:4]
+    text = place.blocks["lag"]
+    assert [title for title in titles if f"{title} (" in text] == [titles[i] for i in sorted(worst)]
+    for title in titles:  # some have numbers
+        text = text.replace(f"{title} (", "(")
+    part, whole, half = by_task[worst].sum() / 26, by_task.mean(), np.median(by_task)
+    expected = [*by_task[worst], 4, part, whole, half]
+    assert numbers(text) == pytest.approx(expected, abs=0.051)
+
+
 def test_sentences_of_other_groups_are_true(place: Place) -> None:
     for block, group in (("mpnet", "mpnet"), ("more_rows", "minilm-20000")):
         text, runs = place.blocks[block], place.seeds("adapter", group)
