@@ -19,7 +19,7 @@ from benchmarks.evidence.elsewhere import more_rows, mpnet
 from benchmarks.evidence.inferred import inferred
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.repeats import repeats
-from benchmarks.evidence.search_tables import methods, per_task_choice, searches
+from benchmarks.evidence.search_tables import at_one_rate, methods, per_task_choice, searches
 from benchmarks.evidence.sentences import headline, lag, verdicts
 from benchmarks.evidence.tables import brief, claims, differences, main, orders
 from benchmarks.evidence.task_tables import again, failures, missing, tasks
@@ -29,7 +29,8 @@ KIND = "evidence"
 BLOCKS: dict[str, Callable[[Records], str]] = {
     block.__name__: block
     for block in (
-        *(methods, searches, per_task_choice, main, brief, differences, orders, claims),
+        *(methods, searches, at_one_rate, per_task_choice),
+        *(main, brief, differences, orders, claims),
         *(tasks, failures, again, missing, headline, lag, verdicts, runs),
         *(tradeoff, mpnet, more_rows, inferred, machines, repeats),
         *(ablations, ablation_claims, first_weights, layers, rates, sizes, table_2),

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from benchmarks.evidence.records import AtOnce, Records
+from benchmarks.evidence.task_tables import UNNAMED
 from benchmarks.markdown import table
 from stream.formatting import DASH, TIMES, count, percent
 
@@ -34,7 +35,7 @@ def machines(records: Records) -> str:
 
 def _place(name: str, at_once: AtOnce | None) -> str:
     """Return a device and how many runs shared it."""
-    where = {"cpu": "a CPU", "cuda": "a GPU that the record does not name"}.get(name, name)
+    where = {"cpu": "a CPU", "cuda": UNNAMED}.get(name, name)
     if at_once is None:
         return where
     many = f"{at_once.gpus} {TIMES} " if name != "cpu" and at_once.gpus > 1 else ""

@@ -63,7 +63,10 @@ def by_task(runs: Sequence[RunRecord]) -> str:
             right = spread([one.accuracy for one in found])
             yield title, spread(known), spread(served), lost, right, _mistaken(runs, task)
 
-    header = "task,given,inferred,given minus inferred,given to it (%),most others go to (% of all)"
+    header = (
+        *("task", "score, task given", "score, task inferred", "points lost"),
+        *("its texts given to it (%)", "most of the others go to (% of its texts)"),
+    )
     return table(header, lines())
 
 

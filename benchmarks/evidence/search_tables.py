@@ -13,6 +13,12 @@ from benchmarks.evidence.searches import KeptSearch, best_search, chosen_for, ke
 from benchmarks.evidence.tables import NOT_RUN, named
 from benchmarks.markdown import table
 from stream.formatting import DASH, percent
+from stream.tuning.grid import INSIDE
+
+SHARED = ("finetune", "replay", "ewc", "lwf")
+"""Methods whose tasks share an encoder that is trained."""
+ONE_RATE = {"lr": 3e-5, "head_lr": 3e-3}
+"""What the searches of all of them tried, and what most chose nearly."""
 
 
 def settings(values: Mapping[str, Any]) -> str:
@@ -48,7 +54,7 @@ def searches(records: Records) -> str:
         if not kept or chosen is None:
             return named(method.name), *[NOT_RUN] * 4
         best = best_search(kept)
-        inside = "; ".join(f"{key}: {told}" for key, told in best.found.ends.items())
+        inside = "; ".join(f"{key}: {told}" for key, told in ends(kept).items())
         tried, score = ", then ".join(map(trials, kept)), percent(best.best.score)
         return named(method.name), tried, settings(chosen), inside, score
 
@@ -57,6 +63,46 @@ def searches(records: Records) -> str:
     return table(
         "method,trials,chosen,does the best lie inside,validation score", map(line, searched)
     )
+
+
+def ends(kept: Sequence[KeptSearch]) -> dict[str, str]:
+    """Return of every value that was chosen whether it lies inside what all searches tried.
+
+    A search judges by its own trials; another one may have gone on beyond its ends.
+    """
+    best = best_search(kept)
+    if len(kept) == 1:
+        return best.found.ends
+    tried = [trial.settings for search in kept for trial in search.found.trials]
+
+    def told(key: str, of_its_search: str) -> str:
+        values = [one[key] for one in tried if {**one, key: best.chosen[key]} == best.chosen]
+        return INSIDE if min(values) < best.chosen[key] < max(values) else of_its_search
+
+    return {key: told(key, found) for key, found in best.found.ends.items()}
+
+
+def at_one_rate(records: Records) -> str:
+    """Return validation scores of what shares an encoder: at one rate, and at the chosen one.
+
+    Of several strengths at this rate it is the best one.
+    """
+
+    def line(method: str) -> Sequence[str]:
+        kept = kept_searches(records.out, GIVEN, method)
+        trials = [trial for search in kept for trial in search.found.trials]
+        same = [
+            trial.score
+            for trial in trials
+            if trial.score is not None and ONE_RATE.items() <= trial.settings.items()
+        ]
+        if not same:
+            return named(method), *[NOT_RUN] * 3
+        best = best_search(kept).best
+        return named(method), percent(max(same)), settings(best.settings), percent(best.score)
+
+    header = ("method", f"with {settings(ONE_RATE)}", "chosen", "with what was chosen")
+    return table(header, map(line, SHARED))
 
 
 def trials(kept: KeptSearch) -> str:

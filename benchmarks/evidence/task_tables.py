@@ -23,6 +23,7 @@ METRICS = {
     "matthews_correlation": "Matthews",
     "spearman": "Spearman",
 }
+UNNAMED = "a GPU that the record does not name"
 NOTHING_YET = "Not run yet."
 
 
@@ -75,11 +76,12 @@ def again(records: Records) -> str:
     lines = [
         (
             *(f"`{one.run}`", f"{one.identical} of {one.tasks}", percent(one.largest)),
-            " and ".join(dict.fromkeys(one.devices)),
+            *(UNNAMED if device == "cuda" else device for device in one.devices),
         )
         for one in found
     ]
-    return table("run,tasks with the same logits,largest difference of a score,on", lines)
+    header = "run,tasks with the same logits,largest difference of a score,first on,again on"
+    return table(header, lines)
 
 
 def missing(records: Records) -> str:

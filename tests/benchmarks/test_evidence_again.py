@@ -24,4 +24,4 @@ def test_a_digest_that_differs_at_either_time_counts(tmp_path: Path) -> None:
     assert (found.tasks, found.identical, found.largest) == (3, 1, 0.25)
     assert again(Records(tmp_path)) == "No run was made a second time yet."
     append_line(tmp_path / AGAIN, found)
-    assert again(Records(tmp_path)).splitlines()[-1] == "| `g/m-s1` | 1 of 3 | 25.0 | cpu |"
+    assert again(Records(tmp_path)).splitlines()[-1] == "| `g/m-s1` | 1 of 3 | 25.0 | cpu | cpu |"

@@ -31,6 +31,7 @@ ROOT = Path(__file__).parent.parent.parent
 RECORDS = ROOT / "results/evidence"
 DOCUMENTS = ("README.md", "docs/paper.md", "docs/protocol.md", "docs/ablations.md")
 NUMBER = re.compile(r"[+\u2212-]?\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?")
+RATE = (3e-5, 3e-3)
 SHOWN = re.compile(r"<!-- evidence:(\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 
@@ -404,11 +405,14 @@ def stored(place: Place, method: str) -> float:
     return place.seeds(method)[1]["ledger"]["total_multiple"]
 
 
+def verdict_of(found: list[float], bound: float) -> str:
+    *_, low, high = found
+    return "holds" if low > bound else "does not hold" if high < bound else "is open"
+
+
 def one_setting(place: Place, sentence: str) -> list[float]:
     found = apart(place, ["adapter", "independent"], re.findall("below|above", sentence))
-    _, _, low, high = found
-    within = "holds" if low > -0.8 else "does not hold" if high < -0.8 else "is open"
-    assert f"within 0.8 points {within}." in sentence
+    assert f"within 0.8 points {verdict_of(found, -0.8)}." in sentence
     return [*found, 0.8, stored(place, "adapter"), stored(place, "independent")]
 
 
@@ -455,7 +459,9 @@ def sequential(place: Place, _: str) -> list[float]:
 
 def chosen(place: Place, sentence: str) -> list[float]:
     names = ["adapter_per_task", "independent_per_task"]
-    return apart(place, names, re.findall("below|above", sentence))
+    found = apart(place, names, re.findall("below|above", sentence))
+    assert f"within 0.4 points {verdict_of(found, -0.4)}." in sentence
+    return [*found, 0.4]
 
 
 def sizes(place: Place, sentence: str) -> list[float]:
@@ -580,6 +586,19 @@ def test_what_inferring_costs_is_true(place: Place) -> None:
         for own, other in zip(run["cells"][-1], known_run["cells"][-1], strict=True)
     ]
     assert numbers(second) == [sum(same), len(same)]
+
+
+def test_one_rate_beside_the_chosen_ones(kept: Place) -> None:
+    rows = kept.rows("at_one_rate")
+    assert [method_of(row[0]) for row in rows] == ["finetune", "replay", "ewc", "lwf"]
+    for row in rows:
+        files = (kept.folder / "searches/minilm").glob(f"{method_of(row[0])}*.json")
+        trials = [t for f in files for t in json.loads(f.read_text())["found"]["trials"]]
+        at = [t["score"] for t in trials if (t["settings"]["lr"], t["settings"]["head_lr"]) == RATE]
+        best = max(trials, key=lambda trial: trial["score"])
+        assert numbers(row[1]) == pytest.approx([100 * max(at)], abs=0.051)
+        assert numbers(row[2]) == [*best["settings"].values()]
+        assert numbers(row[3]) == pytest.approx([100 * best["score"]], abs=0.051)
 
 
 def test_the_figure_of_the_tradeoff_has_the_points_of_its_table(made: Place) -> None:

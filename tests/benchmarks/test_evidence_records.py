@@ -11,6 +11,7 @@ from benchmarks.evidence.runs import missing
 from benchmarks.evidence.search_tables import per_task_choice, searches
 from benchmarks.evidence.searches import chosen_for
 from benchmarks.evidence.task_tables import missing as told_missing
+from stream.tuning.grid import INSIDE
 from tests.benchmarks.made_evidence import made_run
 from tests.benchmarks.test_evidence_searches import row, write_search
 
@@ -71,6 +72,17 @@ def test_tasks_choose_among_the_trials_of_both_searches(tmp_path: Path) -> None:
     write_search(tmp_path, "topk-2", {1e-4: [0.8, 0.0, 0.7]})
     cells = row(per_task_choice(Records(tmp_path)), "`topk`")
     assert cells[1:] == ["60.0", "80.0", "lr=0.0001: 1; lr=0.001: 1; lr=0.003: 1"]
+
+
+def test_an_end_of_the_first_search_may_lie_inside_what_both_tried(tmp_path: Path) -> None:
+    write_search(tmp_path, "topk", {1e-3: [0.5] * 3, 3e-3: [0.4] * 3})
+    assert row(searches(Records(tmp_path)), "`topk`")[3] == "lr: inside"  # as it was kept
+    write_search(tmp_path, "topk-2", {1e-3: [0.1] * 3})  # no rate is lower
+    assert row(searches(Records(tmp_path)), "`topk`")[3] == "lr: inside"
+    write_search(tmp_path, "topk-2", {1e-4: [0.1] * 3}, head_lr=1.0)  # one is, with other heads
+    assert row(searches(Records(tmp_path)), "`topk`")[3] == "lr: inside"
+    write_search(tmp_path, "topk-2", {1e-4: [0.1] * 3})
+    assert row(searches(Records(tmp_path)), "`topk`")[3] == f"lr: {INSIDE}"
 
 
 def test_second_searches_are_in_the_plan_but_no_methods() -> None:
