@@ -54,15 +54,13 @@ def searches(records: Records) -> str:
         if not kept or chosen is None:
             return named(method.name), *[NOT_RUN] * 4
         best = best_search(kept)
-        inside = "; ".join(f"{key}: {told}" for key, told in ends(kept).items())
+        outside = [f"{key}: {told}" for key, told in ends(kept).items() if told != INSIDE]
         tried, score = ", then ".join(map(trials, kept)), percent(best.best.score)
-        return named(method.name), tried, settings(chosen), inside, score
+        return named(method.name), tried, settings(chosen), "; ".join(outside) or "yes", score
 
     kept = {m.name for m in METHODS if kept_searches(records.out, GIVEN, m.name)}
     searched = [m for m in METHODS if m.searched and (m in CORE or m.name in kept)]
-    return table(
-        "method,trials,chosen,does the best lie inside,validation score", map(line, searched)
-    )
+    return table("method,trials,chosen,inside what was tried,validation score", map(line, searched))
 
 
 def ends(kept: Sequence[KeptSearch]) -> dict[str, str]:
@@ -158,7 +156,9 @@ def per_task_choice(records: Records) -> str:
             if method.choice:
                 yield named(method.name), DASH, *within_runs(records, method.name)
 
-    names = "method,one setting for all tasks,the best of each task,chosen of how many tasks"
+    names = (
+        "method,one setting for all tasks,the best of each task,what was chosen for how many tasks"
+    )
     return table(names, lines())
 
 
