@@ -121,13 +121,12 @@ def _sizes(records: Records) -> str:
 
 
 def _against_whole(records: Records, method: str, ends: str) -> str:
-    runs, apart = records.five(GIVEN, method), differences(records, scores, method, "independent")
-    if not apart.size:
+    runs, d = records.five(GIVEN, method), differences(records, scores, method, "independent")
+    if d.ndim < 2 or d.shape[1] < 2:
         return ""
-    part, points = mean(row.trained_fraction for row in runs[0].ledger.tasks), apart.mean()
-    way = "below" if points < 0 else "above"
-    size = f"{percent(part, 2)}% of the encoder a task"
-    return f"{size}, {ends} {percent(abs(points))} points {way} whole models"
+    part = mean(row.trained_fraction for row in runs[0].ledger.tasks)
+    text = apart(Effect.of(d), "whole models")
+    return f"{percent(part, 2)}% of the encoder a task, {ends} {text}"
 
 
 def _bounds(records: Records) -> str:

@@ -469,9 +469,9 @@ def sizes(place: Place, sentence: str) -> list[float]:
     for method in ("adapter_2", "topk"):
         tasks = place.seeds(method)[1]["ledger"]["tasks"]
         part = 100 * np.mean([task["trained_fraction"] for task in tasks])
-        mean = interval(crossed(place, last, [method, "independent"]))[0][0]
+        mean, low, high = interval(crossed(place, last, [method, "independent"]))[0]
         words.append("below" if mean < 0 else "above")
-        found += [round(float(part), 2), abs(mean)]
+        found += [round(float(part), 2), abs(mean), 95, low, high]
     assert re.findall("below|above", sentence) == words
     return found
 
