@@ -36,7 +36,7 @@ from stream.evaluation.task_metrics import score
 from stream.learners.majority import Majority
 from stream.metrics.flips import decode_correct
 from stream.models.heads import Head, TaskModel
-from tests.conftest import tiny_encoder
+from tests.builders import tiny_encoder
 from tests.data.hub_server import Hub, serve
 from tests.data.squad import ROOT, as_rows, encoder, made_rows, spec
 
