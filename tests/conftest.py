@@ -4,7 +4,6 @@ The process that hands out the tests reads this file too and runs none of them, 
 imported here: what the tests build is in `tests.builders`.
 """
 
-import atexit
 import gc
 import os
 import tempfile
@@ -24,8 +23,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "offline"
 os.environ["WANDB_SILENT"] = "true"
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="task-stream-tests-")
-if "PYTEST_XDIST_WORKER" in os.environ:  # all is reported: nothing is left to take apart
-    atexit.register(os._exit, 0)  # the first one, so that it is called behind all others
 
 
 @pytest.hookimpl(wrapper=True)
