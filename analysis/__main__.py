@@ -1,8 +1,8 @@
 """``python -m analysis``: the older spelling of ``task-stream compare|figures|report|...``."""
 
-import sys
+from stream.cli.main import command, main
 
-from stream.cli.main import main
+__all__ = ["main"]
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

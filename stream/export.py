@@ -1,8 +1,6 @@
 """``python -m stream.export``: the older spelling of ``task-stream export``."""
 
-import sys
-
-from stream.cli.main import main
+from stream.cli.main import command
 
 if __name__ == "__main__":
-    sys.exit(main(["export", *sys.argv[1:]]))
+    command("export")

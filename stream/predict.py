@@ -1,8 +1,6 @@
 """``python -m stream.predict``: the older spelling of ``task-stream predict``."""
 
-import sys
-
-from stream.cli.main import main
+from stream.cli.main import command
 
 if __name__ == "__main__":
-    sys.exit(main(["predict", *sys.argv[1:]]))
+    command("predict")

@@ -1,5 +1,6 @@
 """What a reader of a figure sees of its texts, and where."""
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -23,10 +24,13 @@ def visible_texts(figure: Figure) -> list[tuple[str, Bbox]]:
 
 def check_readable(figure: Figure) -> list[str]:
     """Assert that no text is cut off or covers another; return the texts."""
-    found = [(text, box.padded(-0.5)) for text, box in visible_texts(figure)]
-    for index, (text, box) in enumerate(found):
-        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1, f"{text!r} is cut off"
-        assert 0 <= box.y0 < box.y1 <= figure.bbox.y1, f"{text!r} is cut off"
-        covered = [other for other, place in found[:index] if place.overlaps(box)]
-        assert not covered, f"{text!r} on {covered[0]!r}"
-    return [text for text, _ in found]
+    texts, boxes = zip(*visible_texts(figure), strict=True)
+    places = np.array([box.padded(-0.5).extents for box in boxes])
+    first, last = places[:, :2], places[:, 2:]  # the lower left corner of each, the upper right one
+    whole = (first >= 0) & (first < last) & (last <= [figure.bbox.x1, figure.bbox.y1])
+    cut = [texts[index] for index in np.flatnonzero(~whole.all(axis=1))]
+    assert not cut, f"cut off: {cut}"
+    apart = (first[:, None] > last) | (last[:, None] < first)
+    pairs = np.argwhere(np.triu(~apart.any(axis=2), k=1))
+    assert not len(pairs), f"one on another: {[(texts[i], texts[j]) for i, j in pairs]}"
+    return [*texts]

@@ -25,7 +25,7 @@ from stream.models.heads import TaskModel
 from stream.models.pretrained import load_body
 from stream.training.engine import pick_engine
 from stream.training.loop import fit
-from tests.conftest import made_spec
+from tests.builders import made_spec
 from tests.models.tiny_families import POOLING
 from tests.training.captured import refusals
 

@@ -32,7 +32,7 @@ from stream.models.encoder import load_encoder
 from stream.models.heads import TaskModel
 from stream.training.engine import pick_engine
 from stream.training.loop import fit
-from tests.conftest import made_spec
+from tests.builders import made_spec
 
 BATCH, TOKENS, STEPS, VOCABULARY = 64, 128, 60, 30522
 LARGE = {

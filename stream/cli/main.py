@@ -48,9 +48,13 @@ COMMANDS = {
 }
 
 
-def command() -> NoReturn:
-    """Call one sub-command with the command line of this process, which ends with it."""
-    leave_after(main)
+def command(*older: str) -> NoReturn:
+    """Call one sub-command with the command line of this process, which ends with it.
+
+    Args:
+        older: what stands in front of that command line, by an older spelling.
+    """
+    leave_after(lambda: main([*older, *sys.argv[1:]]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from benchmarks.encoders.memory import main, measured
 from benchmarks.encoders.records import MEMORY, Case, cases_of
 from benchmarks.encoders.table import fill
-from tests.conftest import CPU
+from tests.builders import CPU
 
 TINY = 151_744  # parameters of the shape
 INSERTED = 2 * 2 * (2 * 64 * 64 + 64 + 64)  # adapters of size 64 at two places of two layers

@@ -24,7 +24,7 @@ from stream.data.task import Task
 from stream.errors import UserError
 from stream.learners import LEARNERS
 from stream.run.settings import with_learner
-from tests.conftest import made_task
+from tests.builders import made_task
 
 CONF = Path(__file__).parent.parent.parent / "conf"
 PAPER_GLUE = ["cola", "sst2", "mrpc", "stsb", "qqp"]

@@ -22,7 +22,7 @@ from stream.config.typed import parse
 from stream.data.build import arrange
 from stream.errors import UserError
 from stream.run.settings import as_values, deciding_digest, recorded_config
-from tests.conftest import made_spec
+from tests.builders import made_spec
 
 CONF = Path(__file__).parent.parent.parent / "conf"
 FACTS = Path(__file__).parents[3] / "shared" / "data" / "streams.json"

@@ -17,7 +17,7 @@ from stream.run.accounting import count_stored
 from stream.run.checkpoint_manager import CheckpointManager, SavedRun
 from stream.training.fit_state import Step
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream, tiny_encoder
+from tests.builders import SHORT, Stream, tiny_encoder
 from tests.record.made_record import made_record
 
 BACK = "as they come back from disk"

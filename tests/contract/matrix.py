@@ -25,7 +25,7 @@ from stream.models.encoder import Encoder
 from stream.models.families.catalogue import known_types
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, Stream, made_task
+from tests.builders import CPU, SHORT, Stream, made_task
 from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence
 from tests.models.tiny_families import FAMILIES, family_encoder, without_dropout
 

@@ -19,7 +19,7 @@ from stream.learners.topk import TopK
 from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import Sources
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream
+from tests.builders import SHORT, Stream
 from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence
 
 

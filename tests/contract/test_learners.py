@@ -22,7 +22,7 @@ from stream.run.stored import StoredCount, count_stored
 from stream.training.fit_state import FitReport, Step
 from stream.training.flops import count_pass
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, Stream, made_tasks, tiny_encoder
+from tests.builders import CPU, SHORT, Stream, made_tasks, tiny_encoder
 from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence, spoiled
 from tests.contract.matrix import COMMON
 from tests.models.tiny_families import without_dropout

@@ -21,7 +21,7 @@ from stream.models.heads import HEAD_STD
 from stream.run.accounting import count_stored
 from stream.seeding import torch_generator
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, Stream, made_task
+from tests.builders import CPU, SHORT, Stream, made_task
 from tests.contract.from_disk import check_goes_on, check_serves_from_disk, evidence, spoiled
 
 ABLE = sorted(name for name, kind in LEARNERS.items() if kind.tags.shares_head)

@@ -11,7 +11,7 @@ from stream.data.task import Split, Task
 from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
 from stream.seeding import derive_seed
-from tests.conftest import made_spec, made_task, tiny_encoder
+from tests.builders import made_spec, made_task, tiny_encoder
 
 LENGTHS = st.lists(st.integers(1, 128), min_size=1, max_size=300)
 

@@ -22,7 +22,7 @@ from stream.data.prepare.leakage import handle_leaks
 from stream.data.table import Account
 from stream.data.task import LoadedTask, Rows
 from stream.errors import UserError
-from tests.conftest import made_spec
+from tests.builders import made_spec
 
 LINES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40)
 

@@ -11,7 +11,7 @@ from stream.data.prepare.account_lines import account_lines
 from stream.data.prepare.shortages import shortages
 from stream.data.table import Account
 from stream.data.task import Task
-from tests.conftest import made_task
+from tests.builders import made_task
 
 ALL = "is undefined on its {} test rows, all of one label"
 

@@ -2,10 +2,8 @@
 
 import io
 import json
-import os
 import re
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +34,10 @@ from stream.evaluation.task_metrics import score
 from stream.learners.majority import Majority
 from stream.metrics.flips import decode_correct
 from stream.models.heads import Head, TaskModel
-from tests.conftest import tiny_encoder
-from tests.data.hub_server import Hub, serve
-from tests.data.squad import ROOT, as_rows, encoder, made_rows, spec
+from tests.builders import tiny_encoder
+from tests.data.hub_process import loaded_from
+from tests.data.hub_server import Hub
+from tests.data.squad import as_rows, encoder, made_rows, spec
 
 # What an answer is worth.
 
@@ -229,7 +228,9 @@ def hub_file(rows: list[dict]) -> bytes:
 
 
 @pytest.mark.slow
-def test_the_hubs_own_form_is_read_with_titles_apart(tmp_path: Path) -> None:
+def test_the_hubs_own_form_is_read_with_titles_apart(
+    all_specs: dict[str, TaskSpec], tmp_path: Path
+) -> None:
     readme = """---
 configs:
 - config_name: plain_text
@@ -245,26 +246,11 @@ configs:
     }
     hub = Hub()
     hub.commit("rajpurkar/squad", "main", files)
-    server = serve(hub)
-    environment = os.environ | {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0"}
-    settings = ["data=hub", "backbone=tiny", f"cache={tmp_path / 'cache'}", "leaks=warn"]
-    settings += ["task.squad.hub.rows.train=90", "task.squad.hub.rows.test=10"]
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "stream.tasks", "show", "squad", *settings],
-            cwd=ROOT,
-            env=environment | {"HF_HOME": str(tmp_path / "hf"), "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert done.returncode == 0, done.stderr
-    lines = re.findall(r"(\w+): hub:.*\n.*= (\d+) kept", done.stdout)
-    kept = {split: int(rows) for split, rows in lines}
+    made = all_specs["squad"]
+    assert made.hub is not None
+    squad = replace(made, hub=replace(made.hub, rows={"train": 90, "test": 10}))
+    accounts = loaded_from(hub, {"squad": squad}, tmp_path)["squad"].accounts
+    kept = {split: account.kept for split, account in accounts.items()}
     assert (kept["test"], kept["train"] + kept["validation"]) == (10, 90)
     assert kept["train"] % 3 == 0  # all rows of an article, of which each has three
 

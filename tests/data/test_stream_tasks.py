@@ -6,10 +6,6 @@ Each row's text holds the name of its label, so a label that is read as another 
 import csv
 import io
 import json
-import os
-import pickle
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,25 +19,15 @@ from stream.data.loading import load_task
 from stream.data.sources.hub import PARQUET_BRANCH
 from stream.data.task import LoadedTask
 from stream.errors import UserError
-from tests.data.hub_server import Hub, serve
+from tests.data.hub_process import loaded_from
+from tests.data.hub_server import Hub
 
-ROOT = Path(__file__).parents[2]
 ON_HUB = [
     *("ag_news", "yelp_review_full", "dbpedia_14", "yahoo_answers_topics", "imdb", "boolq"),
     *("multirc", "wic", "cb", "copa", "clinc150", "banking77"),
 ]
 ROWS = 150
 TWO_STARS = {"2 stars": "2 star"}  # as the hub has it
-LOADS = """
-import json, pickle, sys
-from pathlib import Path
-from stream.config.data import HubData
-from stream.data.loading import load_task
-
-specs, cache = pickle.loads(Path(sys.argv[1]).read_bytes()), Path(sys.argv[2])
-loaded = {name: load_task(HubData(), name, spec, cache) for name, spec in specs.items()}
-Path(sys.argv[3]).write_bytes(pickle.dumps(loaded))
-"""
 
 
 def rows_of(spec: TaskSpec, columns: list[str], number: int, start: int) -> list[dict[str, str]]:
@@ -120,24 +106,7 @@ def test_definitions_of_the_hub(all_specs: dict[str, TaskSpec], tmp_path: Path) 
         by_place.setdefault(place, {}).update(hub_files(spec))
     for place, files in by_place.items():
         hub.commit(*place, files)
-    (tmp_path / "specs").write_bytes(pickle.dumps(specs))
-    server = serve(hub)
-    usual = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-    places = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "NO_PROXY": "127.0.0.1"}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", LOADS, "specs", "cache", "loaded"],
-            cwd=tmp_path,
-            env={**usual, **places, "HF_UPDATE_DOWNLOAD_COUNTS": "0", "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert done.returncode == 0, done.stderr
-    loaded = pickle.loads((tmp_path / "loaded").read_bytes())
+    loaded = loaded_from(hub, specs, tmp_path)
     assert list(loaded) == ON_HUB
     for name, task in loaded.items():
         oos: dict[str, int] = {"train": 1, "validation": 1, "test": 1}

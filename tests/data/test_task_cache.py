@@ -26,7 +26,7 @@ from stream.data.cache.contents import Contents, State
 from stream.data.task import Split, Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError
-from tests.conftest import made_spec
+from tests.builders import made_spec
 from tests.data.squad import made_rows
 from tests.data.squad import spec as span_spec
 from tests.data.test_text_encoder import MARKS, WORDS, made_tokenizer

@@ -13,7 +13,7 @@ from stream.learners.finetune import Finetune
 from stream.learners.replay import Replay
 from stream.training.engine import Captured, pick_engine
 from stream.training.loop import fit
-from tests.conftest import made_task
+from tests.builders import made_task
 from tests.distributed.ranks import on_ranks
 from tests.distributed.test_training import without_dropout
 

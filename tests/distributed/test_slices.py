@@ -7,7 +7,7 @@ import torch
 from stream.data.batches import Batch, collate
 from stream.data.mixture import Rehearsal
 from stream.distributed.slices import Slice
-from tests.conftest import made_task
+from tests.builders import made_task
 
 TASKS = [made_task("a", 2), made_task("b", 5), made_task("c", None)]
 

@@ -30,7 +30,7 @@ from stream.models.heads import TaskModel
 from stream.training.fit_state import Step
 from stream.training.loop import fit
 from stream.training.snapshot import FitSnapshot
-from tests.conftest import CPU, made_task, tiny_encoder
+from tests.builders import CPU, made_task, tiny_encoder
 from tests.distributed.ranks import on_ranks
 
 # 17 rows leave a last batch of one, which is smaller than the world.

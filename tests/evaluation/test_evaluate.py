@@ -7,7 +7,7 @@ import pytest
 
 from stream.evaluation.evaluate import correctness, digest, logits_of
 from stream.learners.finetune import Finetune
-from tests.conftest import CPU, Stream, made_task
+from tests.builders import CPU, Stream, made_task
 
 
 def test_stored_correctness_gives_back_the_accuracy(three_tasks) -> None:

@@ -12,7 +12,7 @@ from stream.data.spans.answers import Answers
 from stream.data.task import Task
 from stream.evaluation.foreign import Foreign, score_with_foreign
 from stream.evaluation.task_metrics import score
-from tests.conftest import made_task
+from tests.builders import made_task
 
 TARGETS = np.array([0, 1, 1, 0, 1, 0, 1, 0])
 LOGITS = np.array([[2, 1], [1, 2], [2, 1], [2, 1], [1, 2], [1, 2], [1, 2], [2, 1]], np.float32)

@@ -15,7 +15,7 @@ from stream.evaluation.linear_probe import _fitted, probe_row, probe_score
 from stream.learners import LEARNERS
 from stream.metrics import head_misalignment, representation_forgetting
 from stream.record.run_record import LinearProbeRecord
-from tests.conftest import CPU, made_task
+from tests.builders import CPU, made_task
 
 SETTINGS = EvaluationConfig()
 

@@ -13,7 +13,7 @@ from stream.learners.adapter import Adapter
 from stream.learners.finetune import Finetune
 from stream.record.run_record import ProbeRecord
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, Stream, made_task
+from tests.builders import CPU, SHORT, Stream, made_task
 
 LOOKED_AT = ("adapter", "replay", "prototype", "l2p", "hat", "joint")
 """Isolated weights, stored rows, own logits, a second pass, gates by step, all tasks at once.

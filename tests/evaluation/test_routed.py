@@ -19,7 +19,7 @@ from stream.routing.base import FeatureRouter, decide
 from stream.routing.features import PretrainedFeatures
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, made_task, tiny_encoder
+from tests.builders import CPU, SHORT, made_task, tiny_encoder
 
 WIDTH, TOKENS = 16, 512
 

@@ -20,7 +20,7 @@ from stream.models.modules.low_rank import Decomposed
 from stream.models.places import LinearMap
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream, made_task, tiny_encoder
+from tests.builders import SHORT, Stream, made_task, tiny_encoder
 from tests.learners.test_prompt_tuning import FAMILIES, batch_of
 
 TEXTS = [[5, 23, 31, 9, 11], [7, 41, 8]]

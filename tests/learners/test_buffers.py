@@ -19,7 +19,7 @@ from stream.learners.base import Learner
 from stream.learners.derpp import Derpp
 from stream.learners.replay import Replay
 from stream.seeding import numpy_generator
-from tests.conftest import Stream, made_task
+from tests.builders import Stream, made_task
 from tests.contract.from_disk import check_goes_on, evidence
 
 

@@ -27,7 +27,7 @@ from stream.learners.workload import Epoch, Workload
 from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
 from stream.models.modules.composition import Attention
-from tests.conftest import SHORT, Stream, made_task, tiny_encoder
+from tests.builders import SHORT, Stream, made_task, tiny_encoder
 
 
 def rows_of(task: Task, count: int = 8) -> Batch:

@@ -25,7 +25,7 @@ from stream.models.modules.bottleneck import Architecture, Bottleneck
 from stream.models.modules.composition import Attention as Fusion
 from stream.models.modules.projected_attention import Attention
 from stream.seeding import torch_generator
-from tests.conftest import SHORT, Stream, made_task, tiny_encoder
+from tests.builders import SHORT, Stream, made_task, tiny_encoder
 from tests.learners.test_isolated import Watched, begun, mlp
 
 

@@ -25,7 +25,7 @@ from stream.config.task import DialectSpec, HubSource, TaskSpec
 from stream.learners import LEARNERS
 from stream.learners.description import described_learners
 from stream.report.tracking import TRACKERS
-from tests.conftest import Stream, made_task
+from tests.builders import Stream, made_task
 
 ROOT = Path(__file__).parent.parent.parent
 KNOWN = described_learners()

@@ -12,7 +12,7 @@ from stream.learners._shared.directions import project_out, true_outputs, widene
 from stream.learners.ogd import Ogd
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream, made_task
+from tests.builders import SHORT, Stream, made_task
 
 NORM = 1e-5
 

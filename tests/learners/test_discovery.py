@@ -19,7 +19,7 @@ from stream.errors import UserError
 from stream.learners.base import Learner
 from stream.learners.discovery import Learners, find_learners
 from stream.run.settings import compose_settings
-from tests.conftest import Stream
+from tests.builders import Stream
 
 MODULE = '''
 """Trains LayerNorm biases."""

@@ -13,7 +13,7 @@ from stream.models.losses import batch_loss
 from stream.models.modules.hard_attention import AttendedSubLayer
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream
+from tests.builders import SHORT, Stream
 
 SIZE, WIDTH, ADAPTERS = 12, 16, 4
 

@@ -38,7 +38,7 @@ from stream.run.accounting import count_stored
 from stream.seeding import torch_generator
 from stream.training.loop import fit
 from stream.training.schedule import optimizer_for
-from tests.conftest import SHORT, Stream, made_task
+from tests.builders import SHORT, Stream, made_task
 
 BASE = {"model_type": "bert"}  # the defaults are those of BERT-base
 

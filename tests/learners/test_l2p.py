@@ -16,7 +16,7 @@ from stream.learners.prompt_tuning import PromptTuning
 from stream.models.heads import TaskModel
 from stream.run.accounting import count_stored
 from stream.training.flops import FlopMeter
-from tests.conftest import Stream, made_task, tiny_encoder
+from tests.builders import Stream, made_task, tiny_encoder
 from tests.contract.from_disk import check_goes_on, evidence
 from tests.learners.test_prompt_tuning import FAMILIES, batch_of
 

@@ -35,7 +35,7 @@ from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.columns import add_columns
 from stream.models.modules.magnitudes import Magnitudes
 from stream.models.modules.prefix import plain_attention
-from tests.conftest import VOCABULARY, made_task, tiny_encoder
+from tests.builders import VOCABULARY, made_task, tiny_encoder
 from tests.models.tiny_families import family_encoder
 
 FAMILIES = {

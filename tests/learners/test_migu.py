@@ -9,7 +9,7 @@ from stream.data.task import Task
 from stream.learners.finetune import Finetune
 from stream.learners.migu import Migu
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream
+from tests.builders import SHORT, Stream
 
 MAPS = (
     "attention.self.query",

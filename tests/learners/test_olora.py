@@ -12,7 +12,7 @@ from stream.data.task import Task
 from stream.learners.olora import OLora
 from stream.models.modules.low_rank import LowRankByTask
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream, tiny_encoder
+from tests.builders import SHORT, Stream, tiny_encoder
 
 
 def pairs(run: Stream, task: str) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -20,7 +20,7 @@ from stream.models.modules.active_tasks import ActiveTasks, Sources
 from stream.models.modules.prompt import PromptByTask
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream, made_task, tiny_encoder
+from tests.builders import SHORT, Stream, made_task, tiny_encoder
 from tests.contract.from_disk import check_goes_on, evidence
 from tests.learners.test_prompt_tuning import FAMILIES, batch_of
 

@@ -14,7 +14,7 @@ from stream.models.encoder import Encoder
 from stream.models.modules.prompt import SoftPrompt
 from stream.seeding import torch_generator
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream, made_task, tiny_encoder
+from tests.builders import SHORT, Stream, made_task, tiny_encoder
 
 FAMILIES = {
     "bert": {},

@@ -21,7 +21,7 @@ from stream.models.heads import Head
 from stream.run.accounting import count_stored
 from stream.seeding import numpy_generator
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, Stream, made_task
+from tests.builders import CPU, SHORT, Stream, made_task
 
 
 def vectors_of(run: Stream, task: Task, split: str) -> np.ndarray:

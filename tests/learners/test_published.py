@@ -30,7 +30,7 @@ from stream.learners.stacked import Stacked
 from stream.learners.topk import TopK
 from stream.models.modules.bottleneck import reduced
 from stream.models.modules.columns import Lateral
-from tests.conftest import Stream, made_task
+from tests.builders import Stream, made_task
 from tests.learners.test_isolated import bert_base
 
 HOULSBY = 2_379_264  # two adapters of 64 units in each of 12 layers of BERT-base

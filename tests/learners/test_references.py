@@ -29,7 +29,7 @@ from stream.report.progress import Display
 from stream.run.accounting import count_stored
 from stream.run.settings import with_learner
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, Stream, made_task
+from tests.builders import CPU, SHORT, Stream, made_task
 
 # --- independent
 

@@ -16,7 +16,7 @@ from stream.learners.workload import Epoch
 from stream.models.heads import Head
 from stream.models.losses import batch_loss
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream, made_task
+from tests.builders import SHORT, Stream, made_task
 
 # --- ER-ACE
 

@@ -11,7 +11,7 @@ from stream.learners._shared.replay_buffer import ReplayBuffer
 from stream.learners.replay import Replay
 from stream.learners.workload import Epoch
 from stream.models.losses import batch_loss
-from tests.conftest import SHORT, Stream, made_task
+from tests.builders import SHORT, Stream, made_task
 
 
 def weights(sampling: str, epoch: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from stream.learners.si import Si
 from stream.learners.workload import Epoch
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream, made_task, made_tasks
+from tests.builders import SHORT, Stream, made_task, made_tasks
 
 LONG = TrainingConfig(epochs=24, min_steps=0, batch_size=8)
 

@@ -24,7 +24,7 @@ from stream.learners.si import Si
 from stream.learners.workload import Epoch
 from stream.models.losses import batch_loss
 from stream.training.loop import fit
-from tests.conftest import SHORT, Stream, made_task
+from tests.builders import SHORT, Stream, made_task
 
 HEAD = f"heads.{SHARED_HEAD}.weight"
 

@@ -19,7 +19,7 @@ from stream.models.modules.bottleneck import (
 )
 from stream.models.places import SubLayer
 from stream.seeding import torch_generator
-from tests.conftest import TINY, VOCABULARY, made_task, tiny_encoder
+from tests.builders import TINY, VOCABULARY, made_task, tiny_encoder
 
 # Where the projections and the norms that read the sums are, by sub-layer.
 PROJECTIONS = {"attention": "attention.output.dense", "feedforward": "output.dense"}

@@ -17,7 +17,7 @@ from stream.record.ledger import LedgerRecord
 from stream.run.accounting import count_stored
 from stream.run.layer_ablation import layer_range_scores
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, VOCABULARY, made_task
+from tests.builders import CPU, SHORT, VOCABULARY, made_task
 from tests.models.reference import check
 from tests.models.reference.albert import albert, albert_maps, changed_albert
 from tests.models.reference.forms import FORMS, adapted, check_form

@@ -11,7 +11,7 @@ from stream.data.batches import collate
 from stream.errors import UserError
 from stream.models.encoder import load_encoder
 from stream.models.pretrained import check_backbone
-from tests.conftest import TINY, VOCABULARY, made_task
+from tests.builders import TINY, VOCABULARY, made_task
 
 TINY_BERT = BackboneConfig("tiny", "random", shape=TINY, max_length=16)
 

@@ -20,7 +20,7 @@ from stream.models.bf16 import to_bf16
 from stream.models.heads import TaskModel
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, TINY, made_task, tiny_encoder
+from tests.builders import CPU, SHORT, TINY, made_task, tiny_encoder
 
 
 def begun(learner, *, precision: str, tasks, storage: str = "float32"):

@@ -20,7 +20,7 @@ from stream.models.masks import places, readable
 from stream.models.modules.prompt import SoftPrompt, drawn_tokens
 from stream.models.pretrained import check_backbone, load_body
 from stream.seeding import torch_generator
-from tests.conftest import VOCABULARY, made_task
+from tests.builders import VOCABULARY, made_task
 from tests.models.reference import check
 from tests.models.reference.decoders import GPT2, Decoder, LlamaLike
 from tests.models.reference.forms import check_form

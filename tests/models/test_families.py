@@ -12,7 +12,7 @@ from stream.models.encoder import Encoder
 from stream.models.families.catalogue import known_types
 from stream.models.families.config import most_tokens
 from stream.models.pretrained import check_backbone, load_body
-from tests.conftest import TINY, VOCABULARY, tiny_encoder
+from tests.builders import TINY, VOCABULARY, tiny_encoder
 
 # Encoders that compute as BERT does; the others have tests of their own beside this file.
 AFTER_PADDING = ["camembert", "data2vec-text", "mpnet", "roberta", "xlm-roberta"]

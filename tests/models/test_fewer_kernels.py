@@ -23,7 +23,7 @@ from stream.models.bf16 import Bf16Encoder, inserted_modules
 from stream.models.encoder import Encoder
 from stream.models.gathered_gradients import GatheredGradients
 from stream.models.joined_maps import JoinedMaps, join_attention_maps, side_by_side
-from tests.conftest import made_task, tiny_encoder
+from tests.builders import made_task, tiny_encoder
 from tests.contract.matrix import ALIKE, shapes
 from tests.models.tiny_families import family_encoder, without_dropout
 

@@ -19,7 +19,7 @@ from stream.models.four_bit import FourBitLinear, FourBitWeight
 from stream.models.heads import TaskModel
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, made_task, tiny_encoder
+from tests.builders import CPU, SHORT, made_task, tiny_encoder
 
 
 def levels() -> torch.Tensor:

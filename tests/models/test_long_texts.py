@@ -18,7 +18,7 @@ from stream.models.heads import TaskModel
 from stream.models.pretrained import check_backbone
 from stream.training.engine import WIDTHS, graph_width
 from stream.training.loop import fit
-from tests.conftest import CPU, TINY, VOCABULARY, made_spec
+from tests.builders import CPU, TINY, VOCABULARY, made_spec
 
 LONGEST = 8192
 SHAPE = {**TINY, "num_hidden_layers": 1, "num_attention_heads": 1}

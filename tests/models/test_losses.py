@@ -13,7 +13,7 @@ from stream.learners.ewc import Ewc
 from stream.learners.replay import Replay
 from stream.models.losses import span_loss
 from stream.seeding import numpy_generator
-from tests.conftest import Stream, made_task
+from tests.builders import Stream, made_task
 from tests.data.squad import spec
 
 

@@ -24,7 +24,7 @@ from stream.models.masks import places, readable
 from stream.models.modules.prompt import SoftPrompt
 from stream.models.pretrained import load_body
 from stream.seeding import torch_generator
-from tests.conftest import VOCABULARY, made_task
+from tests.builders import VOCABULARY, made_task
 from tests.models.reference import check, modernbert, t5
 from tests.models.reference.forms import FORMS, check_form
 from tests.models.tiny_families import FAMILIES, WINDOW

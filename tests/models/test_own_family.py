@@ -20,7 +20,7 @@ from stream.models.families.family import Family, read_family
 from stream.models.families.paths import check_paths
 from stream.models.modules.bottleneck import Architecture, insert_adapters
 from stream.models.pretrained import check_backbone
-from tests.conftest import TINY, VOCABULARY, made_task
+from tests.builders import TINY, VOCABULARY, made_task
 from tests.models.tiny_families import FAMILIES
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/encoders.md").read_text()

@@ -27,7 +27,7 @@ from stream.report.tracking import NoTracking
 from stream.run.runner import run_stream
 from stream.run.setup import build_run
 from stream.run.verify import verify
-from tests.conftest import TINY, VOCABULARY, made_task
+from tests.builders import TINY, VOCABULARY, made_task
 from tests.models.tiny_families import FAMILIES
 
 SHAPE = {**{k: v for k, v in TINY.items() if k != "model_type"}, "num_hidden_layers": 4}

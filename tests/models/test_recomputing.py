@@ -23,7 +23,7 @@ from stream.models.heads import TaskModel
 from stream.models.places import Uses
 from stream.models.recomputing import recompute_layers
 from stream.training.engine import pick_engine
-from tests.conftest import CPU, VOCABULARY, made_task, tiny_encoder
+from tests.builders import CPU, VOCABULARY, made_task, tiny_encoder
 from tests.models.tiny_families import FAMILIES
 
 

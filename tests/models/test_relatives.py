@@ -12,7 +12,7 @@ import transformers
 from stream.data.batches import collate
 from stream.learners.adapter import Adapter
 from stream.models.heads import TaskModel
-from tests.conftest import made_task
+from tests.builders import made_task
 from tests.models.reference import check
 from tests.models.reference.bert import bert_maps, roberta
 from tests.models.reference.bert_relatives import (

@@ -20,7 +20,7 @@ from stream.metrics import (
 from stream.models.heads import TaskModel, occurring
 from stream.models.losses import batch_loss
 from stream.seeding import torch_generator
-from tests.conftest import made_spec, made_split, made_task, tiny_encoder
+from tests.builders import made_spec, made_split, made_task, tiny_encoder
 
 
 def three() -> list[Task]:

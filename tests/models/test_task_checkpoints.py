@@ -17,7 +17,7 @@ from stream.config.backbone import BackboneConfig
 from stream.errors import UserError
 from stream.models.families.catalogue import find_family, known_types
 from stream.models.pretrained import load_body
-from tests.conftest import VOCABULARY
+from tests.builders import VOCABULARY
 from tests.models.tiny_families import FAMILIES, POOLING
 
 KNOWN = [name for name, shape in FAMILIES.items() if shape["model_type"] in known_types()]

@@ -11,7 +11,7 @@ from torch import nn
 
 from stream.config.backbone import BackboneConfig
 from stream.models.encoder import Encoder, load_encoder
-from tests.conftest import VOCABULARY
+from tests.builders import VOCABULARY
 
 WINDOW = 4
 """Tokens that a layer of local attention sees; made texts are longer."""

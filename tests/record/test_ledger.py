@@ -13,7 +13,7 @@ from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from stream.record.ledger import LedgerRecord
 from stream.run.accounting import count_stored
-from tests.conftest import Stream, made_task
+from tests.builders import Stream, made_task
 
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
 SHAPES: dict[str, dict[str, Any]] = {"base": {}, "large": {**LARGE, "intermediate_size": 4096}}

@@ -20,7 +20,7 @@ from stream.models.encoder import Encoder
 from stream.models.heads import TaskModel
 from stream.models.modules.bottleneck import Architecture, Bottleneck, draw
 from stream.seeding import torch_generator
-from tests.conftest import CPU, TINY, Stream, made_task, tiny_encoder
+from tests.builders import CPU, TINY, Stream, made_task, tiny_encoder
 from tests.models.test_adapters import FAMILY, NORMS, family_member, inside
 from tests.record.test_ledger import LAYERNORMS, LAYERS, SHAPES, encoder
 

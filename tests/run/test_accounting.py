@@ -14,7 +14,7 @@ from stream.learners import LEARNERS
 from stream.learners.base import Learner
 from stream.run.accounting import ServedFingerprints, account
 from stream.run.stored import StoredCount
-from tests.conftest import Stream, made_task
+from tests.builders import Stream, made_task
 from tests.record.made_record import made_record
 
 TASKS = 6

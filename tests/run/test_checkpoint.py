@@ -23,7 +23,7 @@ from stream.run import checkpoint
 from stream.run.checkpoint import CheckpointStore
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.resume import check_unchanged
-from tests.conftest import Stream
+from tests.builders import Stream
 from tests.record.made_record import EXAMPLES, learn, made_record
 
 

@@ -28,7 +28,7 @@ from stream.run.predict import Service
 from stream.run.verify import verify
 from stream.seeding import numpy_generator
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, Stream, made_task, tiny_encoder
+from tests.builders import CPU, SHORT, Stream, made_task, tiny_encoder
 from tests.data.squad import as_rows, encoder, made_rows, spec
 from tests.run.program import run_plain
 from tests.training.test_engine import cuda, learned

@@ -25,7 +25,7 @@ from stream.run.session import run_in
 from stream.run_folder import FILE_NAME
 from stream.training.loop import fit
 from stream.workers.processes import Processes
-from tests.conftest import SHORT
+from tests.builders import SHORT
 from tests.workers.in_process import InProcess
 
 TINY = ["task=[stsb,cola,rte]", "backbone=tiny", "device=cpu", "data.train=24"]

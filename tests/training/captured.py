@@ -15,7 +15,7 @@ from stream.data.batches import TokenBatch
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder
 from stream.training import engine
-from tests.conftest import made_task
+from tests.builders import made_task
 from tests.models.tiny_families import family_encoder, without_dropout
 from tests.training.test_engine import learned
 

@@ -15,7 +15,7 @@ from stream.learners.olora import OLora
 from stream.learners.pals import Pals
 from stream.learners.workload import Epoch
 from stream.training.capture_guard import CaptureGuard
-from tests.conftest import Stream, made_task
+from tests.builders import Stream, made_task
 from tests.training.test_engine import cuda, learned, tasks
 
 

@@ -23,7 +23,7 @@ from stream.models.losses import batch_loss
 from stream.training import engine
 from stream.training.engine import Captured, Eager, pick_engine
 from stream.training.loop import fit
-from tests.conftest import made_task, tiny_encoder
+from tests.builders import made_task, tiny_encoder
 from tests.contract.matrix import made
 from tests.training.captured import refusals
 from tests.training.streams import races

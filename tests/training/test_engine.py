@@ -32,7 +32,7 @@ from stream.models.heads import Head, TaskModel
 from stream.training.engine import Captured, Eager, pick_engine
 from stream.training.loop import fit
 from stream.training.snapshot import FitSnapshot, capture, load_tensors
-from tests.conftest import CPU, made_task, tiny_encoder
+from tests.builders import CPU, made_task, tiny_encoder
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

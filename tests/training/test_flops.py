@@ -15,7 +15,7 @@ from stream.learners.lwf import Lwf
 from stream.learners.replay import Replay
 from stream.training.flops import FUSED, FlopMeter, count_pass
 from stream.training.loop import fit
-from tests.conftest import CPU, SHORT, Stream, made_task
+from tests.builders import CPU, SHORT, Stream, made_task
 
 WIDTH, INNER, LAYERS = 16, 32, 2  # of the tiny encoder
 

@@ -22,7 +22,7 @@ from stream.training.flops import FlopMeter
 from stream.training.loop import fit
 from stream.training.schedule import optimizer_for, warmup_then_linear
 from stream.training.snapshot import FitSnapshot
-from tests.conftest import SHORT, Stream, made_task, tiny_encoder
+from tests.builders import SHORT, Stream, made_task, tiny_encoder
 
 
 def test_seconds_are_those_of_learning(monkeypatch: pytest.MonkeyPatch) -> None:

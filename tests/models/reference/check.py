@@ -20,7 +20,7 @@ from stream.models.families.catalogue import find_family
 from stream.models.modules.bottleneck import Architecture, Bottleneck, insert_adapters
 from stream.models.places import LinearMap, first_input
 from stream.seeding import torch_generator
-from tests.conftest import VOCABULARY
+from tests.builders import VOCABULARY
 from tests.models.reference.functions import End, Weights, gelu, linear, places, same
 
 TOLERANCE = 1e-10
