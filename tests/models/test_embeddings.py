@@ -1,15 +1,13 @@
 """Gradients of embeddings are torch's, and on a GPU they have the same bits every time."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from stream.data.batches import TokenBatch
 from stream.models.embeddings import RepeatableEmbedding, look_up, make_repeatable
+from tests.models.noting import Noting
 from tests.models.tiny_families import FAMILIES, family_encoder, without_dropout
 
 GPU = "cuda"
@@ -46,18 +44,6 @@ def test_gradients_in_bf16_are_summed_in_float32(device: str) -> None:
     assert types.weight.grad is not None
     expected = torch.stack([given.double()[kind::2].sum(0) for kind in (0, 1)])
     torch.testing.assert_close(types.weight.grad.double(), expected, rtol=2**-8, atol=0)
-
-
-class Noting(TorchDispatchMode):
-    """Notes whether torch computes deterministically, by operation."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[str, bool] = {}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.found[func.__name__] = torch.are_deterministic_algorithms_enabled()
-        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("before", [False, True])

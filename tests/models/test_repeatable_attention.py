@@ -1,32 +1,18 @@
 """Gradients of attention are torch's, and on a GPU they have the same bits every time."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from stream.data.batches import TokenBatch
 from stream.models.heads import TaskModel
 from stream.models.repeatable_attention import RepeatableAttention
+from tests.models.noting import Noting
 from tests.models.tiny_families import family_encoder, without_dropout
 
 GPU = "cuda"
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-class Noting(TorchDispatchMode):
-    """Notes whether torch computes deterministically, by operation."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[str, bool] = {}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.found[func.__name__] = torch.are_deterministic_algorithms_enabled()
-        return func(*args, **(kwargs or {}))
 
 
 def drawn(
