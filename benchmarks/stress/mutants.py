@@ -907,16 +907,16 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             BF16,
         ),
         (
-            ("        self._stream.wait_stream(torch.cuda.current_stream())\n", ""),
-            ("        torch.cuda.current_stream().wait_stream(self._stream)\n", ""),
-            ("learned = self._learned()\n            before", "learned = []\n            before"),
             (
-                "            before = [tensor.detach().clone() for tensor in learned]\n"
-                "            compute(batch)\n",
-                "            with torch.cuda.stream(torch.cuda.Stream()):\n"
-                "                before = [tensor.detach().clone() for tensor in learned]\n"
-                "            compute(batch)\n",
+                "        self._stream.wait_stream(torch.cuda.current_stream())\n        graph",
+                "        graph",
             ),
+            (
+                "        self._stream.wait_stream(torch.cuda.current_stream())\n        with",
+                "        with",
+            ),
+            ("        torch.cuda.current_stream().wait_stream(self._stream)\n", ""),
+            ("            copy_all(learned, before)\n        torch", "        torch"),
             ('if wanted == "eager":', 'if wanted == "captured":'),
             (
                 'learner.overrides("after_backward") and not learner.tags.cuda_graph_safe:',

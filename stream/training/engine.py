@@ -231,11 +231,11 @@ class Captured:
 
     def _capture(self, compute: Compute, inputs: Batch, sizes: Shape) -> "_Graph | None":
         """Capture the step; nothing is learned. None where something in it refuses."""
-        # To begin resets where the masks of graphs start, which a step that still runs may read.
-        self._stream.wait_stream(torch.cuda.current_stream())
         if sizes not in self._warm:
             self._warm.add(sizes)
             self._warm_up(compute, inputs)
+        # To begin resets where the masks of graphs start, which a step that still runs may read.
+        self._stream.wait_stream(torch.cuda.current_stream())
         graph = torch.cuda.CUDAGraph()
         with nothing_collected(), torch.cuda.stream(self._stream):
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
@@ -250,11 +250,12 @@ class Captured:
 
     def _warm_up(self, compute: Compute, batch: Batch) -> None:
         """Execute the step once, for whatever libraries do at first, and take it back."""
+        learned = self._learned()
+        before = [tensor.detach().clone() for tensor in learned]
         random = torch.cuda.get_rng_state()
+        # The step changes what is copied, so it has to wait for the copies.
+        self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
-            # Copied here: on another stream, what the step changes might not be copied before.
-            learned = self._learned()
-            before = [tensor.detach().clone() for tensor in learned]
             compute(batch)
             copy_all(learned, before)
         torch.cuda.synchronize()

@@ -145,11 +145,13 @@ def graphs_as_tapes() -> Iterator[list[Tape]]:
         the tapes that were made.
     """
     tapes, capturing = list[Tape](), list[ExitStack]()
+    masks = torch.zeros(())  # where those of dropout start, in the memory of the GPU
 
     class Graph:
         """Has the methods of ``torch.cuda.CUDAGraph`` that the engine calls."""
 
         def capture_begin(self, **options: object) -> None:
+            masks.zero_()
             self._tape = Tape()
             tapes.append(self._tape)
             capturing.append(ExitStack())
@@ -160,6 +162,7 @@ def graphs_as_tapes() -> Iterator[list[Tape]]:
             capturing.pop().close()
 
         def replay(self) -> None:
+            masks.clone()
             self._tape.replay()
 
     instead: dict[str, Callable[..., Any]] = {

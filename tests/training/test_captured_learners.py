@@ -15,6 +15,7 @@ from stream.learners import LEARNERS
 from stream.learners._shared.replaying import Replaying
 from stream.learners._shared.sparse import Sparse
 from stream.learners.base import Learner
+from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.replay import Replay
 from stream.models.encoder import Encoder
@@ -111,7 +112,7 @@ def test_the_methods_whose_steps_are_executed_eagerly_on_a_gpu_are_known() -> No
     assert eager == [*EAGER]
 
 
-@pytest.mark.parametrize("make", [Finetune, Replay])
+@pytest.mark.parametrize("make", [Finetune, Replay, Ewc])
 def test_no_operation_could_come_before_one_that_it_needs(make: Callable[[], Learner]) -> None:
     """However late a GPU that others use too comes to do what a stream was given."""
     with graphs_as_tapes() as tapes, races() as found:
