@@ -186,18 +186,18 @@ MOST = 4
 
 def lag(records: Records) -> str:
     """Return which tasks adapters lose most on, where both are chosen per task."""
-    apart = differences(records, scores, "adapter_per_task", "independent_per_task")
-    if not apart.size:
+    found = differences(records, scores, "adapter_per_task", "independent_per_task")
+    if not found.size:
         return "Not run yet."
-    run = records.five(GIVEN, "adapter_per_task")[0]
-    by_task = dict(zip(run.titles, apart.mean(axis=1), strict=True))
+    run, means = records.five(GIVEN, "adapter_per_task")[0], found.mean(axis=1)
+    by_task = dict(zip(run.titles, means, strict=True))
     worst = sorted(by_task, key=by_task.__getitem__)[:MOST]
     told = ", ".join(f"{title} ({percent(by_task[title])})" for title in worst)
     part = sum(by_task[title] for title in worst) / len(by_task)
     return (
         f"Chosen per task, adapters lose most on {told}: these {MOST} tasks are {percent(part)} of "
-        f"the mean of {percent(apart.mean())} points. The median task is at "
-        f"{percent(np.median(apart.mean(axis=1)))}."
+        f"the mean of {percent(means.mean())} points. The median task is at "
+        f"{percent(np.median(means))}."
     )
 
 

@@ -787,11 +787,18 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("                del self.heads[task.name]\n", "                pass\n"),
         ),
     ),
+    "stream/models/deterministic.py": (
+        ("tests/models/test_embeddings.py", "tests/models/test_repeatable_attention.py"),
+        (
+            ('torch.set_deterministic_debug_mode("error")', "pass"),
+            ("        torch.set_deterministic_debug_mode(mode)\n", "        pass\n"),
+            ("        FILLING.fill_uninitialized_memory = filled\n", ""),
+        ),
+    ),
     "stream/models/embeddings.py": (
         ("tests/models/test_embeddings.py",),
         (
-            ('torch.set_deterministic_debug_mode("error")', "pass"),
-            ("        torch.set_deterministic_debug_mode(before)\n", "        pass\n"),
+            ("with deterministic():", "if True:"),
             ("                ctx.padding,\n", "                NO_PADDING,\n"),
             ("given.float() if _is_short(given) and not given.is_cuda else given", "given"),
             ("inner.__class__ = RepeatableEmbedding", "pass"),
@@ -800,11 +807,13 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
     "stream/models/repeatable_attention.py": (
         ("tests/models/test_repeatable_attention.py",),
         (
-            ("                node.register_prehook(lambda gradients: self._enter())\n", ""),
-            ("                node.register_hook(lambda inputs, outputs: self._leave())\n", ""),
+            ("self._asked.enter_context(deterministic())", "None"),
+            (
+                "                node.register_hook(lambda inputs, outputs: self._asked.close())\n",
+                "",
+            ),
             ('KERNELS = "ScaledDotProduct"', 'KERNELS = "Flash"'),
-            ("        self._leave()\n        super().__exit__", "        super().__exit__"),
-            ("        FILLING.fill_uninitialized_memory = self._filled\n", ""),
+            ("with ExitStack() as asked, _Asking(asked):", "with _Asking(ExitStack()):"),
         ),
     ),
     "stream/models/bf16.py": (

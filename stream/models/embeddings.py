@@ -7,13 +7,13 @@ deterministic: what torch did before. On a CPU it sums those of bf16 weights in 
 stand still after some hundred terms; here they are summed in float32, as on a GPU.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+from stream.models.deterministic import deterministic
 
 NO_PADDING = -1
 
@@ -63,7 +63,7 @@ class _LookUp(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         """Return the gradient of the matrix."""
         (rows,), (given,) = ctx.saved_tensors, gradients
-        with _deterministic():
+        with deterministic():
             found = torch.ops.aten.embedding_dense_backward(
                 given.float() if _is_short(given) and not given.is_cuda else given,
                 rows,
@@ -77,14 +77,3 @@ class _LookUp(torch.autograd.Function):
 def _is_short(tensor: torch.Tensor) -> bool:
     """Whether numbers have fewer bits than float32's."""
     return tensor.dtype.itemsize < torch.float32.itemsize
-
-
-@contextmanager
-def _deterministic() -> Iterator[None]:
-    """Have torch compute deterministically inside the block."""
-    before = torch.get_deterministic_debug_mode()
-    torch.set_deterministic_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.set_deterministic_debug_mode(before)

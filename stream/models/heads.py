@@ -27,7 +27,7 @@ from stream.models.bf16 import Bf16Encoder, to_bf16
 from stream.models.encoder import Encoder
 from stream.models.four_bit import quantize_linears
 from stream.models.modules.by_task import ByTask
-from stream.models.repeatable_attention import RepeatableAttention
+from stream.models.repeatable_attention import repeatable_attention
 from stream.seeding import torch_generator
 
 HEAD_STD = 0.02  # adapter-bert's and BERT's own
@@ -362,7 +362,7 @@ class TaskModel(nn.Module):
     def computing(self) -> Iterator[None]:
         """Compute in the model's precision inside the block; with gradients, those of one step."""
         learns_on_gpu = self.device.type == "cuda" and torch.is_grad_enabled()
-        repeats = RepeatableAttention() if learns_on_gpu else nullcontext()
+        repeats = repeatable_attention() if learns_on_gpu else nullcontext()
         if not self.in_bf16:
             with repeats:
                 yield

@@ -6,53 +6,40 @@ whatever order they arrive, unless torch computes deterministically. So the way 
 attention is asked to, and nothing else.
 """
 
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-FILLING: Any = torch.utils.deterministic  # new tensors, with NaN, so that none is read by mistake
+from stream.models.deterministic import deterministic
+
 KERNELS = "ScaledDotProduct"  # how the names of nodes begin that go back through such a kernel
 
 
-class RepeatableAttention(TorchFunctionMode):
-    """A block in which gradients of attention repeat; to go back belongs inside as well."""
+@contextmanager
+def repeatable_attention() -> Iterator[None]:
+    """Let gradients of attention repeat inside the block, to which going back belongs, too."""
+    with ExitStack() as asked, _Asking(asked):  # left in any case, wherever an error ends the step
+        yield
 
-    def __enter__(self) -> "RepeatableAttention":
-        """Note how torch computes otherwise."""
-        super().__enter__()
-        self._before = torch.get_deterministic_debug_mode()
-        self._filled = FILLING.fill_uninitialized_memory
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Compute as before, wherever an error ended the way back."""
-        self._leave()
-        super().__exit__(kind, error, trace)
+class _Asking(TorchFunctionMode):
+    """Has what goes back through attention enter `deterministic`, and leave it afterwards."""
+
+    def __init__(self, asked: ExitStack):
+        super().__init__()
+        self._asked = asked
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Call the function; let what goes back through attention repeat."""
+        """Call the function."""
         found = func(*args, **(kwargs or {}))
         if func is functional.scaled_dot_product_attention:
             node = found.grad_fn
             if node is not None and node.name().startswith(KERNELS):
-                node.register_prehook(lambda gradients: self._enter())
-                node.register_hook(lambda inputs, outputs: self._leave())
+                node.register_prehook(lambda gradients: self._asked.enter_context(deterministic()))
+                node.register_hook(lambda inputs, outputs: self._asked.close())
         return found
-
-    def _enter(self) -> None:
-        torch.set_deterministic_debug_mode("error")
-        FILLING.fill_uninitialized_memory = False  # all of it is written
-
-    def _leave(self) -> None:
-        torch.set_deterministic_debug_mode(self._before)
-        FILLING.fill_uninitialized_memory = self._filled

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from stream.data.batches import TokenBatch
 from stream.models.heads import TaskModel
-from stream.models.repeatable_attention import RepeatableAttention
+from stream.models.repeatable_attention import repeatable_attention
 from tests.models.noting import Noting
 from tests.models.tiny_families import family_encoder, without_dropout
 
@@ -33,7 +33,7 @@ def gradients(parameters: list[nn.Parameter]) -> list[torch.Tensor]:
 def test_gradients_are_torchs() -> None:
     parameters = drawn(2, 4, 8, 16)
     expected = gradients(parameters)
-    with RepeatableAttention():
+    with repeatable_attention():
         found = gradients(parameters)
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
@@ -43,7 +43,7 @@ def test_only_the_way_back_through_attention_is_asked_to_be_deterministic(before
     torch.set_deterministic_debug_mode(before)
     mode = torch.get_deterministic_debug_mode()
     try:
-        with Noting() as noting, RepeatableAttention():
+        with Noting() as noting, repeatable_attention():
             gradients(drawn(2, 4, 8, 16))
         assert torch.get_deterministic_debug_mode() == mode
         assert torch.utils.deterministic.fill_uninitialized_memory  # torch's default
@@ -61,7 +61,7 @@ def test_an_error_on_the_way_back_leaves_nothing_behind() -> None:
     def fail(*_: object) -> None:
         raise KeyError
 
-    with pytest.raises(KeyError), RepeatableAttention():  # noqa: PT012 - one block, as in a step
+    with pytest.raises(KeyError), repeatable_attention():  # noqa: PT012 - one block, as in a step
         made = functional.scaled_dot_product_attention(query, key, value)
         assert made.grad_fn is not None
         made.grad_fn.register_prehook(fail)  # after that which asks
@@ -70,7 +70,7 @@ def test_an_error_on_the_way_back_leaves_nothing_behind() -> None:
 
 
 def test_without_gradients_nothing_is_noted() -> None:
-    with RepeatableAttention(), torch.no_grad():
+    with repeatable_attention(), torch.no_grad():
         functional.scaled_dot_product_attention(*drawn(2, 4, 8, 16))
 
 
@@ -80,7 +80,7 @@ def test_without_gradients_nothing_is_noted() -> None:
 def test_the_same_bits_every_time(dtype: torch.dtype) -> None:
     """Of one long text, whose keys torch splits otherwise."""
     parameters = drawn(1, 12, 1024, 32, device=GPU, dtype=dtype)
-    with RepeatableAttention():
+    with repeatable_attention():
         found = [gradients(parameters) for _ in range(20)]
     for each in found[1:]:
         assert all(torch.equal(one, other) for one, other in zip(each, found[0], strict=True))
