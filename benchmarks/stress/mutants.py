@@ -800,7 +800,9 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("with deterministic():", "if True:"),
             ("                ctx.padding,\n", "                NO_PADDING,\n"),
-            ("given.float() if _is_short(given) and not given.is_cuda else given", "given"),
+            ("given.float() if _is_short(given) else given", "given"),
+            ("if not READ_AT_ONCE < number <= FEW:", "if not READ_AT_ONCE <= number < FEW:"),
+            ("    more = FEW + 1 - number\n", "    more = FEW - number\n"),
             ("inner.__class__ = RepeatableEmbedding", "pass"),
         ),
     ),

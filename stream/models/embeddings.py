@@ -1,10 +1,17 @@
 """Embeddings whose gradient has the same bits at every run, and is summed in float32.
 
-From 2.11 on, torch sums the gradients of a row that is looked up very often (the type of a token,
-say) by atomic additions on a GPU, in whatever order they arrive, unless it computes
-deterministically. Of all that a step computes, only this depends on it, so only this is asked to be
-deterministic: what torch did before. On a CPU it sums those of bf16 weights in bf16, whose 8 bits
-stand still after some hundred terms; here they are summed in float32, as on a GPU.
+Three things of torch's are avoided:
+
+- From 2.11 on, it sums the gradients of a row that is looked up very often (the type of a token,
+  say) by atomic additions on a GPU, in whatever order they arrive, unless it computes
+  deterministically. Of all that a step computes, only this depends on it, so only this is asked to
+  be deterministic: what torch did before.
+- Where few rows are looked up, but more than a block of the GPU reads at once, its kernel reads the
+  next ones while some threads may still compare the ones before (pytorch/pytorch#187687, so up to
+  2.13 at least). Rarely, a gradient is wrong then. So rows are added to the few, with a gradient of
+  0, until they are enough for its other kernels, which sort them.
+- On a CPU it sums those of bf16 weights in bf16, whose 8 bits stand still after some hundred terms;
+  here they are summed in float32, as on a GPU.
 """
 
 from typing import Any
@@ -16,6 +23,8 @@ from torch.nn import functional
 from stream.models.deterministic import deterministic
 
 NO_PADDING = -1
+READ_AT_ONCE = 1024  # rows, by a block of the kernel for few
+FEW = 3072  # rows
 
 
 class RepeatableEmbedding(nn.Embedding):
@@ -63,15 +72,38 @@ class _LookUp(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         """Return the gradient of the matrix."""
         (rows,), (given,) = ctx.saved_tensors, gradients
+        if given.is_cuda:
+            rows, summed = not_few(rows, given)
+        else:
+            summed = given.float() if _is_short(given) else given
         with deterministic():
             found = torch.ops.aten.embedding_dense_backward(
-                given.float() if _is_short(given) and not given.is_cuda else given,
+                summed,
                 rows,
                 ctx.height,
                 ctx.padding,
                 scale_grad_by_freq=False,
             )
         return found.to(given.dtype), None, None
+
+
+def not_few(rows: torch.Tensor, given: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Add rows with a gradient of 0 where torch's kernel for few would read them in turns.
+
+    Args:
+        rows: which were looked up, [...].
+        given: their gradients, [..., D].
+
+    Returns:
+        rows [N] and gradients [N, D] with the same sums, or what was given.
+    """
+    number = rows.numel()
+    if not READ_AT_ONCE < number <= FEW:
+        return rows, given
+    more = FEW + 1 - number
+    return functional.pad(rows.flatten(), (0, more)), functional.pad(
+        given.flatten(0, -2), (0, 0, 0, more)
+    )
 
 
 def _is_short(tensor: torch.Tensor) -> bool:

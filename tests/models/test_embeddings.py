@@ -1,17 +1,29 @@
 """Gradients of embeddings are torch's, and on a GPU they have the same bits every time."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.profiler import ProfilerActivity, profile
 
 from stream.data.batches import TokenBatch
-from stream.models.embeddings import RepeatableEmbedding, look_up, make_repeatable
+from stream.models.embeddings import RepeatableEmbedding, look_up, make_repeatable, not_few
 from tests.models.noting import Noting
 from tests.models.tiny_families import FAMILIES, family_encoder, without_dropout
 
 GPU = "cuda"
+FOR_FEW = "embedding_backward_feature_kernel"  # torch's name of it
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def kernels_of(compute: Callable[[], None]) -> list[str]:
+    """Return the names of the kernels that a GPU executes."""
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
+        compute()
+        torch.cuda.synchronize()
+    return [event.key for event in profiled.key_averages()]
 
 
 @pytest.mark.parametrize("padding", [None, 0, 3])
@@ -44,6 +56,38 @@ def test_gradients_in_bf16_are_summed_in_float32(device: str) -> None:
     assert types.weight.grad is not None
     expected = torch.stack([given.double()[kind::2].sum(0) for kind in (0, 1)])
     torch.testing.assert_close(types.weight.grad.double(), expected, rtol=2**-8, atol=0)
+
+
+@pytest.mark.parametrize(("texts", "added"), [(32, 0), (33, 2017), (96, 1), (97, 0)])
+def test_rows_are_added_where_torchs_kernel_for_few_would_read_them_in_turns(
+    texts: int, added: int
+) -> None:
+    """It reads 1,024 at once, and 3,072 in all; texts of 32 tokens."""
+    torch.manual_seed(0)
+    rows, given = torch.randint(0, 50, (texts, 32)), torch.randn(texts, 32, 5)
+    more, theirs = not_few(rows, given)
+    assert (more.numel(), theirs.numel()) == (rows.numel() + added, 5 * (rows.numel() + added))
+    found, expected = (
+        torch.zeros(50, 5, dtype=torch.float64).index_add_(0, r.flatten(), g.double().view(-1, 5))
+        for r, g in ((more, theirs), (rows, given))
+    )
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.gpu
+@needs_cuda
+@pytest.mark.parametrize("tokens", [32, 33, 48, 64, 96, 97])
+def test_torchs_kernel_for_few_rows_never_reads_them_in_turns(tokens: int) -> None:
+    rows = torch.randint(0, 50, (32, tokens), device=GPU)
+    weights = [torch.randn(50, 384, device=GPU, requires_grad=True) for _ in "ab"]
+    given = torch.randn(32, tokens, 384, device=GPU)
+    made = look_up(weights[0], rows, None), functional.embedding(rows, weights[1])
+    ours, theirs = (kernels_of(lambda m=m: m.backward(given)) for m in made)
+    assert any(FOR_FEW in name for name in theirs) == (tokens <= 96)
+    assert any(FOR_FEW in name for name in ours) == (tokens <= 32)
+    assert weights[0].grad is not None
+    assert weights[1].grad is not None
+    torch.testing.assert_close(weights[0].grad, weights[1].grad)
 
 
 @pytest.mark.parametrize("before", [False, True])

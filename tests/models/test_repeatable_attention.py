@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.nn.attention import sdpa_kernel
 
 from stream.data.batches import TokenBatch
-from stream.models.heads import TaskModel
+from stream.models.heads import ATTENTION, TaskModel
 from stream.models.repeatable_attention import repeatable_attention
 from tests.models.noting import Noting
 from tests.models.tiny_families import family_encoder, without_dropout
@@ -80,7 +81,7 @@ def test_without_gradients_nothing_is_noted() -> None:
 def test_the_same_bits_every_time(dtype: torch.dtype) -> None:
     """Of one long text, whose keys torch splits otherwise."""
     parameters = drawn(1, 12, 1024, 32, device=GPU, dtype=dtype)
-    with repeatable_attention():
+    with sdpa_kernel(ATTENTION), repeatable_attention():
         found = [gradients(parameters) for _ in range(20)]
     for each in found[1:]:
         assert all(torch.equal(one, other) for one, other in zip(each, found[0], strict=True))
