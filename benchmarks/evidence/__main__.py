@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.evidence.ablation_figures import draw_ablations
-from benchmarks.evidence.again import run_again
+from benchmarks.evidence.again import note_replaced, run_again
 from benchmarks.evidence.blocks import fill
 from benchmarks.evidence.figures import draw
 from benchmarks.evidence.records import Records
@@ -27,7 +27,7 @@ from stream.run.settings import register_groups
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do a step; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("step", choices=("search", "run", "again", "tables"))
+    parser.add_argument("step", choices=("search", "run", "again", "replaced", "tables"))
     parser.add_argument("--out", type=Path, required=True, help="where records are kept")
     parser.add_argument("--workers", type=int, default=1, help="runs at once")
     parser.add_argument("--per-gpu", type=int, help="of them on each GPU")
@@ -42,12 +42,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "settings",
         nargs="*",
-        help="as for run_stream.py, such as data.root=DIR; of tables: the Markdown files to fill",
+        help="as for run_stream.py, such as data.root=DIR; of tables: the Markdown files to fill; "
+        "of replaced: OUT as it was once",
     )
     given = parser.parse_intermixed_args(arguments)
     out = given.out.resolve()
     if given.step == "tables":
         write(Records(out), [Path(file) for file in given.settings], given.figures)
+        return 0
+    if given.step == "replaced":
+        if len(given.settings) != 1:
+            parser.error("replaced: one folder is needed, OUT as it was once")
+        print(f"{note_replaced(out, Path(given.settings[0]))} runs took the place of others")
         return 0
     if given.step == "search":
         per_gpu = [f"workers.per_gpu={given.per_gpu}"] if given.per_gpu else []

@@ -1,16 +1,19 @@
 """Kept runs that are made again: do their logits have the same bits?
 
-Each is a line of ``OUT/again.jsonl``.
+Each is a line of ``OUT/again.jsonl``, and each that took the place of another one, which was made
+with a fault of the program, say, is a line of ``OUT/replaced.jsonl``.
 """
 
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.evidence.plan import Job, jobs, with_settings
 from benchmarks.evidence.quantities import both_digests
-from benchmarks.evidence.records import AGAIN, RUNS, Again
-from benchmarks.evidence.runs import missing, run_all
+from benchmarks.evidence.records import AGAIN, REPLACED, RUNS, Again
+from benchmarks.evidence.runs import PLACES, missing, run_all
 from benchmarks.evidence.searches import chosen_for
 from benchmarks.lines import append_line
 from stream.config.workers import WorkersConfig
@@ -49,6 +52,35 @@ def run_again(
     return run_all(todo, workers, compare)
 
 
+def note_replaced(out: Path, earlier: Path) -> int:
+    """Compare kept runs with earlier ones of the same settings that they replaced.
+
+    Args:
+        out: the folder of all records.
+        earlier: the same folder, as it was once.
+
+    Returns:
+        how many there are.
+    """
+    (out / REPLACED).unlink(missing_ok=True)
+    number = 0
+    for file in sorted((earlier / RUNS).glob(f"*/*/{FILE_NAME}")):
+        name = str(file.parent.relative_to(earlier / RUNS))
+        now = out / RUNS / name / FILE_NAME
+        if not now.exists() or now.read_bytes() == file.read_bytes():
+            continue
+        first, second = RunRecord.read(file.parent), RunRecord.read(now.parent)
+        if _settings(first) == _settings(second):
+            append_line(out / REPLACED, compared(name, first, second))
+            number += 1
+    return number
+
+
+def _settings(run: RunRecord) -> set[str]:
+    """Return the settings of a run, without those that say where things are."""
+    return {text for text in run.overrides or [] if not text.startswith(PLACES)}
+
+
 def is_kept(out: Path, job: Job) -> bool:
     """Whether a run is kept that has the settings of the plan, not those of an earlier search."""
     return (out / RUNS / job.name / FILE_NAME).exists() and missing(out, job, []) is None
@@ -65,4 +97,6 @@ def compared(name: str, first: RunRecord, second: RunRecord) -> Again:
         identical=sum(same),
         largest=max(abs(float(a - b)) for a, b in scores),
         devices=(first.computed_on, second.computed_on),
+        differing=[task for task in first.order if one[task][0] != other[task][0]],
+        moved=float(np.mean(second.scores[-1]) - np.mean(first.scores[-1])),
     )

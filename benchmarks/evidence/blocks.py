@@ -14,6 +14,7 @@ from benchmarks.evidence.ablation_tables import (
     sizes,
     table_2,
 )
+from benchmarks.evidence.again_tables import again, replaced
 from benchmarks.evidence.commands import machines, runs
 from benchmarks.evidence.elsewhere import more_rows, mpnet
 from benchmarks.evidence.inferred import inferred
@@ -22,7 +23,7 @@ from benchmarks.evidence.repeats import repeats
 from benchmarks.evidence.search_tables import at_one_rate, methods, per_task_choice, searches
 from benchmarks.evidence.sentences import headline, lag, verdicts
 from benchmarks.evidence.tables import brief, claims, differences, main, orders
-from benchmarks.evidence.task_tables import again, failures, missing, tasks
+from benchmarks.evidence.task_tables import failures, missing, tasks
 from benchmarks.evidence.tradeoff import tradeoff
 
 KIND = "evidence"
@@ -32,7 +33,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
         *(methods, searches, at_one_rate, per_task_choice),
         *(main, brief, differences, orders, claims),
         *(tasks, failures, again, missing, headline, lag, verdicts, runs),
-        *(tradeoff, mpnet, more_rows, inferred, machines, repeats),
+        *(tradeoff, mpnet, more_rows, inferred, machines, repeats, replaced),
         *(ablations, ablation_claims, first_weights, layers, rates, sizes, table_2),
     )
 }

@@ -4,8 +4,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from benchmarks.evidence.again_tables import UNNAMED
 from benchmarks.evidence.records import AtOnce, Records
-from benchmarks.evidence.task_tables import UNNAMED
 from benchmarks.markdown import table
 from stream.formatting import DASH, TIMES, count, percent
 

@@ -30,6 +30,11 @@ class Method:
     choice: str = ""
 
     @property
+    def learner(self) -> str:
+        """The name of the learner."""
+        return self.settings[0].removeprefix("learner=")
+
+    @property
     def fixed(self) -> dict[str, str]:
         """The learner's settings that are fixed, by field."""
         pairs = (text.partition("=") for text in self.settings[1:] if not self.choice)
@@ -127,7 +132,7 @@ SIZES = (
 )
 """The trade-off between parameters and score, besides what is above."""
 SECOND: Mapping[str, Method] = {
-    method.settings[0].removeprefix("learner="): method
+    method.learner: method
     for method in (
         Method(
             "finetune-2", ("learner=finetune",), {"lr": (1e-6, 3e-6, 1e-5), "head_lr": (3e-3, 1e-2)}

@@ -20,6 +20,7 @@ from stream.run_folder import FILE_NAME
 
 RUNS = "runs"
 AGAIN = "again.jsonl"
+REPLACED = "replaced.jsonl"
 VERIFIED = "verify.txt"
 AT_ONCE = "at_once.json"
 
@@ -33,6 +34,9 @@ class Again(msgspec.Struct, kw_only=True):
         identical: how many have the same logits, right after they were learned and at the end.
         largest: the largest difference of a score, a fraction.
         devices: where it ran at first, and now.
+        differing: the tasks with other logits right after they were learned, in the order of the
+            run; None in lines that were written before this was noted.
+        moved: the score at the end, less that of the first time; None like the tasks.
     """
 
     run: str
@@ -40,6 +44,8 @@ class Again(msgspec.Struct, kw_only=True):
     identical: int
     largest: float
     devices: tuple[str, str]
+    differing: list[str] | None = None
+    moved: float | None = None
 
 
 class AtOnce(msgspec.Struct, kw_only=True, frozen=True):

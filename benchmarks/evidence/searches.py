@@ -184,10 +184,9 @@ def write_presets(methods: Sequence[Method], folder: Path) -> Path:
     """
     (folder / "learner").mkdir(parents=True, exist_ok=True)
     for method in methods:
-        learner = method.settings[0].removeprefix("learner=")
-        if method.name != learner:
+        if method.name != method.learner:
             lines = [
-                f"defaults: [{learner}, _self_]",
+                f"defaults: [{method.learner}, _self_]",
                 *(f"{k}: {v}" for k, v in method.fixed.items()),
             ]
             (folder / "learner" / f"{method.name}.yaml").write_text("\n".join(lines) + "\n")

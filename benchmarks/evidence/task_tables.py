@@ -6,11 +6,10 @@ from benchmarks.evidence.methods import METHODS
 from benchmarks.evidence.plan import jobs
 from benchmarks.evidence.published import ALL
 from benchmarks.evidence.quantities import GIVEN, at_majority, mean_scores, scores
-from benchmarks.evidence.records import AGAIN, Again, Records
+from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import settings
 from benchmarks.evidence.searches import kept_searches
 from benchmarks.evidence.tables import NOT_RUN, named
-from benchmarks.lines import read_lines
 from benchmarks.markdown import spread, table
 from stream.formatting import DASH, count, percent
 
@@ -23,7 +22,6 @@ METRICS = {
     "matthews_correlation": "Matthews",
     "spearman": "Spearman",
 }
-UNNAMED = "a GPU that the record does not name"
 NOTHING_YET = "Not run yet."
 
 
@@ -66,22 +64,6 @@ def failures(records: Records) -> str:
             yield named(method), tried, str(number), "; ".join(which) or "none"
 
     return table("method,tried,at the majority answer,which", lines())
-
-
-def again(records: Records) -> str:
-    """Return what came of runs that were made a second time."""
-    found = read_lines(records.out / AGAIN, Again)
-    if not found:
-        return "No run was made a second time yet."
-    lines = [
-        (
-            *(f"`{one.run}`", f"{one.identical} of {one.tasks}", percent(one.largest)),
-            *(UNNAMED if device == "cuda" else device for device in one.devices),
-        )
-        for one in found
-    ]
-    header = "run,tasks with the same logits,largest difference of a score,first on,again on"
-    return table(header, lines)
 
 
 def missing(records: Records) -> str:

@@ -47,7 +47,7 @@ def made_run(job: Job) -> RunRecord:
         _infer(record)
     if job.group == COUNTED:
         record.flops = FlopRecord(train=[10**9 * (number + 3) for number in range(26)])
-    record.learner = job.method.settings[0].removeprefix("learner=")
+    record.learner = job.method.learner
     if record.learner not in ("majority", "tfidf"):
         record.device, record.gpu = "cuda", "GPU 9000"
     record.status, record.overrides = "complete", job.settings({})

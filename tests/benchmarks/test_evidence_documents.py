@@ -564,6 +564,22 @@ def test_what_was_learned_again_is_counted(place: Place) -> None:
         assert others == (", ".join(differing) or "none")
 
 
+def test_what_replaced_others_is_summed_up(kept: Place) -> None:
+    lines = [json.loads(x) for x in (kept.folder / "replaced.jsonl").read_text().splitlines()]
+    for learner, stream, runs, same, _, *moves in kept.rows("replaced"):
+        groups = "minilm-ablations" if stream == "four tasks" else "minilm(-reversed|-random.)?"
+        wanted = re.compile(rf"{groups}/{method_of(learner)}(_|-)")
+        mine = [line for line in lines if wanted.match(line["run"])]
+        moved = [100 * line["moved"] for line in mine]
+        largest = max(abs(x) for x in moved), 100 * max(line["largest"] for line in mine)
+        equal = sum(line["identical"] == line["tasks"] for line in mine)
+        assert (int(runs), int(same)) == (len(mine), equal)
+        found = [numbers(text)[0] for text in moves]
+        assert found == pytest.approx([float(np.mean(moved)), *largest], abs=0.0051)
+        lines = [line for line in lines if line not in mine]
+    assert lines == []
+
+
 def test_what_inferring_costs_is_true(place: Place) -> None:
     runs, text = inferred_runs(place), place.blocks["inferred"]
     if not runs:

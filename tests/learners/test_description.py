@@ -40,7 +40,7 @@ NO_PAPER = {"finetune", "frozen", "tfidf"}
 
 def test_every_learner_is_planned_in_the_comparison() -> None:
     presets = {path.stem for path in ROOT.glob("conf/learner/*.yaml")}
-    planned = {method.settings[0].removeprefix("learner=") for method in METHODS}
+    planned = {method.learner for method in METHODS}
     assert planned - presets == set(KNOWN)
 
 
