@@ -18,6 +18,7 @@ from benchmarks.evidence.again_tables import again, replaced
 from benchmarks.evidence.commands import machines, runs
 from benchmarks.evidence.elsewhere import more_rows, mpnet
 from benchmarks.evidence.inferred import inferred
+from benchmarks.evidence.longer import longer
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.repeats import repeats
 from benchmarks.evidence.search_tables import at_one_rate, methods, per_task_choice, searches
@@ -33,7 +34,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
         *(methods, searches, at_one_rate, per_task_choice),
         *(main, brief, differences, orders, claims),
         *(tasks, failures, again, missing, headline, lag, verdicts, runs),
-        *(tradeoff, mpnet, more_rows, inferred, machines, repeats, replaced),
+        *(tradeoff, mpnet, more_rows, inferred, machines, repeats, replaced, longer),
         *(ablations, ablation_claims, first_weights, layers, rates, sizes, table_2),
     )
 }

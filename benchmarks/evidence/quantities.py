@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.evidence.plan import ABLATED, MINILM, OTHER_ORDERS, SEEDS
+from benchmarks.evidence.plan import ABLATED, LONGER, MINILM, OTHER_ORDERS, SEEDS
 from benchmarks.evidence.records import Records
 from stream.metrics import forgetting_by_task
 from stream.record.matrix import Routed
@@ -115,7 +115,8 @@ def is_perfect(run: RunRecord) -> bool:
 
 def adapter_runs(records: Records) -> list[RunRecord]:
     """Return every run of adapters on all tasks: seeds, orders, encoders, sizes, chosen or not."""
-    whole = {name: run for name, run in records.runs.items() if not name.startswith(ABLATED.name)}
+    short = ABLATED.name, LONGER.name
+    whole = {name: run for name, run in records.runs.items() if not name.startswith(short)}
     return [run for run in whole.values() if run.learner == "adapter"]
 
 

@@ -42,7 +42,7 @@ def made_ablation(job: Job, level: float | None = None) -> RunRecord:
             record.matrix[after][place] = float(learned[place])
             cell = Cell(float(learned[place]), f"{job.name}-{place}", "measured", 0.1)
             record.cells[after][place] = cell
-    record.learner = job.method.settings[0].removeprefix("learner=")
+    record.learner = job.method.learner
     given = dict(text.removeprefix("learner.").split("=", 1) for text in job.method.settings[1:])
     typed = {key: json.loads(value) for key, value in given.items() if key != "select"}
     defaults = {"size": 64, "init_std": 0.01} if record.learner == "adapter" else {"head_lr": 0.003}
@@ -52,14 +52,14 @@ def made_ablation(job: Job, level: float | None = None) -> RunRecord:
         record.ledger.add(task, size + number, (1000 + size * (number + 1), 4000), (0, 0))
         record.timing.learned(2.0, 12000, 375)
         if job.method.choice:
-            record.selection[task] = _chosen(rng)
+            record.selection[task] = made_choice(rng)
     record.metrics.update(average_score=float(learned.mean()), forgetting=0.0)
     record.status, record.overrides = "complete", job.settings({})
     record.majority = [0.3, 0.0, 0.5, 0.05]
     return record
 
 
-def _chosen(rng: np.random.Generator) -> SelectionRecord:
+def made_choice(rng: np.random.Generator) -> SelectionRecord:
     """Return candidates of three rates with validation scores in tenths, so that some are equal."""
     scores = rng.integers(1, 5, 3) / 10
     tried = [

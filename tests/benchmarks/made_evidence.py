@@ -6,17 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.evidence.plan import ABLATED, COUNTED, INFERRED, Job, jobs
+from benchmarks.evidence.plan import ABLATED, COUNTED, INFERRED, LAGGING, LONGER, Job, jobs
 from benchmarks.evidence.quantities import IN_ORDERS
 from benchmarks.evidence.records import RUNS, AtOnce, keep
 from stream.record.matrix import Cell, Routed
 from stream.record.parts import FlopRecord, MemoryRecord
 from stream.record.run_record import RunRecord
 from tests.benchmarks.made_ablations import TASKS as ABLATED_TASKS
-from tests.benchmarks.made_ablations import made_ablation, write_layers
+from tests.benchmarks.made_ablations import made_ablation, made_choice, write_layers
 from tests.record.made_record import made_record
 
-TASKS = [*ABLATED_TASKS, *(f"task_{number}" for number in range(4, 26))]
+NAMED = [*dict.fromkeys((*ABLATED_TASKS, *LAGGING))]
+TASKS = [*NAMED, *(f"task_{number}" for number in range(len(NAMED), 26))]
 MAJORITY = np.linspace(0.3, 0.6, 26)
 LEARNED = {"majority": 0.0, "frozen": 0.15, "independent": 0.3, "layernorm": 0.25}
 LOST = {"finetune": 0.2, "shared_adapter": 0.25, "replay": 0.05, "ewc": 0.15, "lwf": 0.1}
@@ -43,15 +44,34 @@ def made_run(job: Job) -> RunRecord:
             record.matrix[after][place] = float(learned[task] - share * lost[task] + best)
     examples = 9600 if job.group.name in IN_ORDERS else 1280
     _evidence(record, job.method.name in LOST, examples)
-    if job.group == INFERRED:
-        _infer(record)
-    if job.group == COUNTED:
-        record.flops = FlopRecord(train=[10**9 * (number + 3) for number in range(26)])
+    _of_group(record, job, rng)
     record.learner = job.method.learner
     if record.learner not in ("majority", "tfidf"):
         record.device, record.gpu = "cuda", "GPU 9000"
     record.status, record.overrides = "complete", job.settings({})
     record.majority = [float(MAJORITY[n]) for n in order]
+    return record
+
+
+def _of_group(record: RunRecord, job: Job, rng: np.random.Generator) -> None:
+    """Add what only some groups and methods have."""
+    if job.group == INFERRED:
+        _infer(record)
+    if job.group == COUNTED:
+        record.flops = FlopRecord(train=[10**9 * (number + 3) for number in range(26)])
+    if job.method.choice:
+        record.selection = {task: made_choice(rng) for task in record.order}
+
+
+def made_longer(job: Job) -> RunRecord:
+    """Return a run of the lagging tasks alone."""
+    rng = np.random.default_rng([job.seed, zlib.crc32(job.name.encode())])
+    record = made_record(4, order=[*LAGGING], seed=job.seed, source="files")
+    record.matrix = [[float(x) for x in rng.uniform(0.3, 0.7, 4)] for _ in LAGGING]
+    record.selection = {task: made_choice(rng) for task in LAGGING}
+    record.learner, record.device, record.gpu = job.method.learner, "cuda", "GPU 9000"
+    record.status, record.overrides = "complete", job.settings({})
+    record.metrics["average_score"] = float(np.mean(record.matrix[-1]))
     return record
 
 
@@ -96,7 +116,8 @@ def write_runs(out: Path, wanted: str = "") -> None:
         if not job.name.startswith(wanted):
             continue
         folder = out / RUNS / job.name
-        record = made_ablation(job) if job.group == ABLATED else made_run(job)
+        made = {ABLATED: made_ablation, LONGER: made_longer}.get(job.group, made_run)
+        record = made(job)
         keep(record, folder, AtOnce(runs=24, gpus=2))
         if job.loses_layers:
             write_layers(folder, record)

@@ -260,6 +260,25 @@ def inferred_row(place: Place, row: list[str]) -> list[tuple[str, list[float], f
     ]
 
 
+def longer_runs(place: Place, method: str) -> list[tuple[Any, Any]]:
+    """Both runs of each seed: with three epochs, and with twenty."""
+    short, long = (place.seeds(f"{method}_per_task", g) for g in ("minilm", "minilm-longer"))
+    return [(short[seed], long[seed]) for seed in sorted({*short} & {*long})]
+
+
+def longer_row(place: Place, row: list[str]) -> list[tuple[str, list[float], float]]:
+    some = longer_runs(place, "adapter")[0][1]
+    task = some["order"][some["titles"].index(row[0])]
+    found = [
+        [last(pair[epochs])[task] for pair in longer_runs(place, method)]
+        for method in ("independent", "adapter")
+        for epochs in (0, 1)
+    ]
+    cells = [(cell, spread(one), 0.051) for cell, one in zip(row[1:5], found, strict=True)]
+    lost = [100 * float(np.mean(found[2 + e]) - np.mean(found[e])) for e in (0, 1)]
+    return [*cells, (row[5], lost[:1], 0.0051), (row[6], lost[1:], 0.0051)]
+
+
 def same_logits(run: Any) -> int:
     """How many earlier tasks have the digest at the end that they had first."""
     places = range(len(run["order"]) - 1)
@@ -324,6 +343,7 @@ ROWS_OF: dict[str, Callable[..., list[tuple[str, list[float], float]]]] = {
     "mpnet": lambda place, row: elsewhere_row(place, row, "mpnet"),
     "more_rows": lambda place, row: elsewhere_row(place, row, "minilm-20000"),
     "inferred": inferred_row,
+    "longer": longer_row,
 }
 
 
@@ -419,6 +439,7 @@ def one_setting(place: Place, sentence: str) -> list[float]:
 def memory(place: Place, sentence: str) -> list[float]:
     names = re.compile(r".*/adapter(_per_task|_\d+)?-s\d+")
     runs = [run for name, run in place.runs.items() if names.fullmatch(name)]
+    runs = [run for run in runs if len(run["order"]) == 26]
     perfect = 0
     for run in runs:
         same = [run["cells"][i][i]["digest"] == run["cells"][-1][i]["digest"] for i in range(26)]
@@ -578,6 +599,37 @@ def test_what_replaced_others_is_summed_up(kept: Place) -> None:
         assert found == pytest.approx([float(np.mean(moved)), *largest], abs=0.0051)
         lines = [line for line in lines if line not in mine]
     assert lines == []
+
+
+def test_what_more_epochs_change_is_true(place: Place) -> None:
+    pairs = {method: longer_runs(place, method) for method in ("adapter", "independent")}
+    if not all(pairs.values()):
+        assert place.blocks["longer"].startswith("Not run in `minilm-longer`: ")
+        return
+    tasks = pairs["adapter"][0][1]["order"]
+
+    def judged(run: Any, task: str) -> float:
+        found = run["selection"][task]
+        return found["candidates"][found["chosen"]]["score"]
+
+    def better(short: Any, long: Any) -> list[float]:
+        longer = [t for t in tasks if judged(long, t) > judged(short, t)]
+        return [*{**last(short), **{t: last(long)[t] for t in longer}}.values()]
+
+    expected: list[float] = []
+    few, many = (
+        {m: [[last(pair[e])[t] for t in tasks] for pair in found] for m, found in pairs.items()}
+        for e in (0, 1)
+    )
+    chosen = {m: [better(*pair) for pair in found] for m, found in pairs.items()}
+    for scores, more in ((few, [3]), (many, [20]), (chosen, [26])):
+        d = 100 * (np.array(scores["adapter"]) - np.array(scores["independent"])).T
+        mean, low, high = interval(d)[0]
+        expected += [abs(mean), 95, low, high, *more]
+    told = place.blocks["longer"].splitlines()
+    (sentences,) = [line for line in told if line.startswith("On these tasks")]
+    assert numbers(sentences) == pytest.approx(expected, abs=0.051)
+    assert len(re.findall("below whole|above whole", sentences)) == 3
 
 
 def test_what_inferring_costs_is_true(place: Place) -> None:
