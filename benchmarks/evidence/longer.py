@@ -30,8 +30,8 @@ def longer(records: Records) -> str:
     found = {method: pairs(records, method) for method in METHODS}
     seeds = [seed for seed in SEEDS if all(seed in of for of in found.values())]
     if len(seeds) < 2:
-        lacking = [method for method in METHODS if not found[method]]
-        return left_out(lacking, LONGER.name)
+        fewest = min(map(len, found.values()))
+        return left_out([method for method in METHODS if len(found[method]) == fewest], LONGER.name)
     whole, adapters = ([of[seed] for seed in seeds] for of in found.values())
     return f"{by_task(whole, adapters)}\n\n{_sentences(whole, adapters)}"
 
