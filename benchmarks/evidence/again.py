@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.evidence.plan import Job, jobs, with_settings
 from benchmarks.evidence.quantities import both_digests
 from benchmarks.evidence.records import AGAIN, REPLACED, RUNS, Again
-from benchmarks.evidence.runs import PLACES, missing, run_all
+from benchmarks.evidence.runs import missing, run_all, without_places
 from benchmarks.evidence.searches import chosen_for
 from benchmarks.lines import append_line
 from stream.config.workers import WorkersConfig
@@ -70,15 +70,10 @@ def note_replaced(out: Path, earlier: Path) -> int:
         if not now.exists() or now.read_bytes() == file.read_bytes():
             continue
         first, second = RunRecord.read(file.parent), RunRecord.read(now.parent)
-        if _settings(first) == _settings(second):
+        if without_places(first.overrides or []) == without_places(second.overrides or []):
             append_line(out / REPLACED, compared(name, first, second))
             number += 1
     return number
-
-
-def _settings(run: RunRecord) -> set[str]:
-    """Return the settings of a run, without those that say where things are."""
-    return {text for text in run.overrides or [] if not text.startswith(PLACES)}
 
 
 def is_kept(out: Path, job: Job) -> bool:

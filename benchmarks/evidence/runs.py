@@ -120,8 +120,12 @@ def missing(out: Path, job: Job, more: Sequence[str]) -> list[str] | None:
     if job.loses_layers and not (file.parent / LAYERS).exists():
         return settings
     had = set(RunRecord.read(file).overrides or []) if file.exists() else set()
-    elsewhere = {text for text in settings if text.startswith(PLACES)}
-    return None if had >= set(settings) - elsewhere else settings
+    return None if had >= without_places(settings) else settings
+
+
+def without_places(settings: Sequence[str]) -> set[str]:
+    """Return settings without those that say where things are."""
+    return {text for text in settings if not text.startswith(PLACES)}
 
 
 def begin(engine: Engine, job: Job, settings: list[str]) -> "Future[None]":

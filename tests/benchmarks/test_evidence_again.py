@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,11 @@ from benchmarks.evidence.again_tables import again, replaced
 from benchmarks.evidence.records import AGAIN, REPLACED, RUNS, Again, Records
 from benchmarks.lines import append_line, read_lines
 from tests.record.made_record import made_record
+
+
+def made_again(**changes: Any) -> Again:
+    """Return a line about a run that was made again."""
+    return Again(**{"run": "g/m-s1", "largest": 0.25, "devices": ("cpu", "cpu"), **changes})
 
 
 def test_a_digest_that_differs_at_either_time_counts(tmp_path: Path) -> None:
@@ -32,14 +38,7 @@ def test_the_table_names_the_first_task_that_differs(tmp_path: Path) -> None:
     assert again(Records(tmp_path)) == "No run was made a second time yet."
     kinds = [(3, []), (1, ["b", "c"]), (1, []), (1, None)]
     for identical, differing in kinds:
-        line = Again(
-            run="g/m-s1",
-            tasks=3,
-            identical=identical,
-            largest=0.25,
-            devices=("cpu", "cpu"),
-            differing=differing,
-        )
+        line = made_again(tasks=3, identical=identical, differing=differing)
         append_line(tmp_path / AGAIN, line)
     assert again(Records(tmp_path)).splitlines()[2:] == [
         "| `g/m-s1` | 3 of 3 | none | 25.0 | cpu | cpu |",
@@ -84,15 +83,9 @@ def test_the_table_sums_up_what_replaced_others_by_learner(tmp_path: Path) -> No
         ("minilm-ablations/topk_1_chosen-s1", 3, ["a"], 0.002, 0.001),
     ]
     for run, identical, differing, largest, moved in ones:
-        line = Again(
-            run=run,
-            tasks=4 if "ablations" in run else 26,
-            identical=identical,
-            largest=largest,
-            devices=("cpu", "cpu"),
-            differing=differing,
-            moved=moved,
-        )
+        tasks = 4 if "ablations" in run else 26
+        changes = {"differing": differing, "largest": largest, "moved": moved}
+        line = made_again(run=run, tasks=tasks, identical=identical, **changes)
         append_line(tmp_path / REPLACED, line)
     assert replaced(Records(tmp_path)).splitlines()[2:] == [
         "| `replay` | 26 tasks | 2 | 0 | b 2 | 1.00 | 3.00 | 4.00 |",
