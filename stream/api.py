@@ -12,6 +12,7 @@ import numpy as np
 
 from stream.config.compose import override
 from stream.errors import require
+from stream.formatting import stream_title
 from stream.record.run_record import RunRecord
 from stream.report.many import is_many
 from stream.report.status import console_for
@@ -49,7 +50,7 @@ class Results:
         shown = "none yet" if average is None else f"{average:.3f}"
         tasks = ", ".join(record.order)
         if is_many(len(record.order)):
-            tasks = f"{len(record.order):,} tasks ({record.stream})"
+            tasks = f"{len(record.order):,} tasks ({stream_title(record.stream)})"
         return (
             f"<Results of {record.learner} on {tasks}: average score {shown}, "
             f"{record.status}, in {self.folder}>"

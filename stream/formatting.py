@@ -4,6 +4,7 @@ import math
 import unicodedata
 from pathlib import Path
 
+CUSTOM = "custom"  # the name of a stream of tasks that are not those of a named one
 DASH, MINUS, TIMES = "\u2013", "\u2212", "\u00d7"
 
 # Control, format (bidirectional overrides too), lone surrogates, private and unassigned
@@ -16,6 +17,15 @@ def percent(score: float | None, digits: int = 1) -> str:
     if score is None or math.isnan(score):
         return DASH
     return f"{100 * score + 0.0:.{digits}f}".replace("-", MINUS)  # + 0.0: no minus before a true 0
+
+
+def stream_title(name: str) -> str:
+    """Return what a stream is called in words.
+
+    >>> stream_title("houlsby26"), stream_title("custom")
+    ('houlsby26', 'a custom stream')
+    """
+    return "a custom stream" if name == CUSTOM else name
 
 
 def from_here(path: Path) -> Path:

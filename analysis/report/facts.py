@@ -7,7 +7,7 @@ from analysis.report.tables import SortedTable, TableCell, TableColumn
 from analysis.runs.collect import RecordedRun
 from analysis.runs.methods import Method, settings_of
 from analysis.runs.values import num_learned
-from stream.formatting import DASH, percent, visible
+from stream.formatting import DASH, percent, stream_title, visible
 from stream.record.run_record import RunRecord
 
 
@@ -82,7 +82,7 @@ def data_facts(record: RunRecord) -> list[tuple[str, str]]:
     rows, leaks = record.data.rows.values(), record.data.leaks
     sums = {s: sum(row.get(s, 0) for row in rows) for s in ("train", "validation", "test")}
     return [
-        ("stream", f"{visible(record.stream)}, {len(record.order)} tasks"),
+        ("stream", f"{stream_title(visible(record.stream))}, {len(record.order)} tasks"),
         ("source", visible(record.source)),
         ("scores on", f"the {visible(record.split)} split"),
         ("rows in all", ", ".join(f"{n:,} {s}" for s, n in sums.items()) if rows else DASH),

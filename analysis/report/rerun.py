@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from analysis.runs.collect import RecordedRun
+from stream.formatting import CUSTOM
 from stream.record.run_record import RunRecord
 
 SECTIONS = ("learner", "data", "limits", "training", "evaluation", "probe")
@@ -43,7 +44,7 @@ def configured(record: RunRecord) -> Iterator[str]:
     yield f"learner={_value(record.learner)}"
     yield f"data={_value(record.source)}"
     yield f"backbone={_value(record.backbone)}"
-    if record.stream == "custom":
+    if record.stream == CUSTOM:
         yield f"task={_value(list(config.get('task') or record.order))}"  # in the order of choice
     else:
         yield f"stream={_value(record.stream)}"

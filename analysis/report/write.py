@@ -27,7 +27,7 @@ from analysis.runs.comparable import largest_comparable
 from analysis.runs.estimate import INTERVAL
 from analysis.runs.methods import Method, build_methods
 from stream.atomic_io import write_atomic
-from stream.formatting import count, data_label, visible
+from stream.formatting import count, data_label, stream_title, visible
 from stream.record.run_record import RunRecord
 
 PAGE = "page"
@@ -104,7 +104,7 @@ def _words(methods: Sequence[Method], record: RunRecord) -> Mapping[str, Any]:
     """What the page says in words and tables."""
     return {
         "summary": summary(methods, record),
-        "title": f"{visible(record.stream)}: {count(len(methods), 'method')}",
+        "title": f"{stream_title(visible(record.stream))}: {count(len(methods), 'method')}",
         "is_generated": record.source == "generated",
         "num_tasks": len(record.order),
         "headline": headline_table(methods),
@@ -176,8 +176,9 @@ def summary(methods: Sequence[Method], record: RunRecord) -> str:
     runs = sum(len(method.runs) for method in methods)
     backbones = sorted({visible(run.record.backbone) for m in methods for run in m.runs})
     data = data_label(visible(record.source))
+    where = stream_title(visible(record.stream))
     return (
-        f"{count(len(methods), 'method')}, {count(runs, 'run')} on {visible(record.stream)}: "
+        f"{count(len(methods), 'method')}, {count(runs, 'run')} on {where}: "
         f"{count(len(record.order), 'task')}, {data}, {', '.join(backbones)}, "
         f"{visible(record.split)} scores"
     )

@@ -14,7 +14,7 @@ from analysis.tables.columns import REFERENCE_HEADERS, Column, columns_of
 from analysis.tables.labels import short_names
 from analysis.tables.references import References
 from analysis.tables.text_table import Row, TextTable, one_line
-from stream.formatting import DASH, count
+from stream.formatting import DASH, count, stream_title
 from stream.record.run_record import RunRecord
 
 NAMES = ("learner", "seed", "tasks")
@@ -56,7 +56,7 @@ def table_title(record: RunRecord) -> str:
     """What all runs of a table have in common."""
     data = "generated data" if record.source == "generated" else f"data: {record.source}"
     note = ", validation scores" if record.split == "validation" else ""
-    return f"{record.stream}, {count(len(record.order), 'task')}, {data}{note}"
+    return f"{stream_title(record.stream)}, {count(len(record.order), 'task')}, {data}{note}"
 
 
 def _run_row(name: str, record: RunRecord, columns: Sequence[Column]) -> Row:

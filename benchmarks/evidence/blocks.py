@@ -23,7 +23,14 @@ from benchmarks.evidence.records import Records
 from benchmarks.evidence.repeats import repeats
 from benchmarks.evidence.search_tables import at_one_rate, methods, per_task_choice, searches
 from benchmarks.evidence.sentences import headline, lag, verdicts
-from benchmarks.evidence.tables import brief, claims, differences, main, orders
+from benchmarks.evidence.tables import (
+    against_finetune,
+    brief,
+    claims,
+    differences,
+    main,
+    orders,
+)
 from benchmarks.evidence.task_tables import failures, missing, tasks
 from benchmarks.evidence.tradeoff import tradeoff
 
@@ -32,7 +39,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
     block.__name__: block
     for block in (
         *(methods, searches, at_one_rate, per_task_choice),
-        *(main, brief, differences, orders, claims),
+        *(main, brief, differences, against_finetune, orders, claims),
         *(tasks, failures, again, missing, headline, lag, verdicts, runs),
         *(tradeoff, mpnet, more_rows, inferred, machines, repeats, replaced, longer),
         *(ablations, ablation_claims, first_weights, layers, rates, sizes, table_2),

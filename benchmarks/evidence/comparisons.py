@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from benchmarks.evidence.quantities import GIVEN, differences, forgotten, scores
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.statistics import Effect, holm
-from stream.formatting import MINUS
+from stream.formatting import MINUS, percent
 
 SIGNIFICANT = 0.05
 QUANTITIES = {"score at the end": scores, "forgetting": forgotten}
@@ -97,6 +97,14 @@ def compared(records: Records) -> dict[Comparison, Found]:
 def shown(effect: Effect) -> str:
     """Return a difference and its interval, in points."""
     return f"{points(effect.mean)} [{points(effect.low)}, {points(effect.high)}]"
+
+
+def apart(effect: Effect, of: str) -> str:
+    """Return how far above or below something a difference lies, with its interval, in words."""
+    way = "below" if effect.mean < 0 else "above"
+    bounds = f"{percent(effect.low)} to {percent(effect.high)}"
+    distance = percent(abs(effect.mean))
+    return f"{distance} points {way} {of} (95% interval over tasks and seeds: {bounds})"
 
 
 def points(fraction: float) -> str:

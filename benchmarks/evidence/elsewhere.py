@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from benchmarks.evidence.comparisons import ONE_SETTING
+from benchmarks.evidence.comparisons import ONE_SETTING, apart
 from benchmarks.evidence.methods import BY_NAME
 from benchmarks.evidence.plan import ELSEWHERE, LONG, MPNET, Group
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import settings
 from benchmarks.evidence.searches import chosen_for, kept_search
-from benchmarks.evidence.sentences import apart
 from benchmarks.evidence.tables import (
     identical,
     left_out,

@@ -6,11 +6,10 @@ A run with inferred tasks scores each text both ways, so both are of the same we
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from benchmarks.evidence.comparisons import points
+from benchmarks.evidence.comparisons import apart, points
 from benchmarks.evidence.plan import INFERRED
 from benchmarks.evidence.quantities import GIVEN, by_task_and_seed, digests, routed, scores
 from benchmarks.evidence.records import Records
-from benchmarks.evidence.sentences import apart
 from benchmarks.evidence.statistics import Effect
 from benchmarks.evidence.tables import left_out, metric
 from benchmarks.markdown import spread, table

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from benchmarks.evidence.ablation_quantities import validation
-from benchmarks.evidence.comparisons import points
+from benchmarks.evidence.comparisons import apart, points
 from benchmarks.evidence.plan import LAGGING, LONGER, SEEDS
 from benchmarks.evidence.quantities import GIVEN, scores
 from benchmarks.evidence.records import Records
-from benchmarks.evidence.sentences import apart
 from benchmarks.evidence.statistics import Effect
 from benchmarks.evidence.tables import left_out
 from benchmarks.markdown import spread, table
@@ -27,13 +26,29 @@ Pair = tuple[RunRecord, RunRecord]
 
 def longer(records: Records) -> str:
     """Return what twenty epochs change, task by task and in all."""
-    found = {method: pairs(records, method) for method in METHODS}
-    seeds = [seed for seed in SEEDS if all(seed in of for of in found.values())]
-    if len(seeds) < 2:
-        fewest = min(map(len, found.values()))
-        return left_out([method for method in METHODS if len(found[method]) == fewest], LONGER.name)
-    whole, adapters = ([of[seed] for seed in seeds] for of in found.values())
+    whole, adapters = both(records)
+    if len(whole) < 2:
+        found = {method: len(pairs(records, method)) for method in METHODS}
+        fewest = min(found.values())
+        return left_out([method for method in METHODS if found[method] == fewest], LONGER.name)
     return f"{by_task(whole, adapters)}\n\n{_sentences(whole, adapters)}"
+
+
+def with_longer(records: Records) -> Effect | None:
+    """Return how far adapters are from whole models with the better number of epochs.
+
+    Over all tasks; only for those where adapters lag are there two numbers. None with fewer than
+    two seeds.
+    """
+    whole, adapters = both(records)
+    return _with_longer(whole, adapters) if len(whole) > 1 else None
+
+
+def both(records: Records) -> list[list[Pair]]:
+    """Return the runs of whole models and of adapters, with the seeds that both have."""
+    found = [pairs(records, method) for method in METHODS]
+    seeds = [seed for seed in SEEDS if all(seed in of for of in found)]
+    return [[of[seed] for seed in seeds] for of in found]
 
 
 def pairs(records: Records, method: str) -> dict[int, Pair]:
@@ -71,13 +86,17 @@ def _sentences(whole: Sequence[Pair], adapters: Sequence[Pair]) -> str:
         _apart([_some(pair[e]) for pair in adapters], [_some(pair[e]) for pair in whole])
         for e in (0, 1)
     )
-    chosen = _apart([*map(better, adapters)], [*map(better, whole)])
+    chosen = _with_longer(whole, adapters)
     return (
         f"On these tasks adapters end {apart(few, 'whole models')} with 3 epochs, and "
         f"{apart(many, 'whole models')} with 20. If each method takes the number of epochs that is "
         f"better on validation rows, for each of these tasks and seeds, adapters end "
         f"{apart(chosen, 'whole models')} over all 26 tasks."
     )
+
+
+def _with_longer(whole: Sequence[Pair], adapters: Sequence[Pair]) -> Effect:
+    return _apart([*map(better, adapters)], [*map(better, whole)])
 
 
 def _some(run: RunRecord) -> list[float]:

@@ -15,7 +15,7 @@ from benchmarks.markdown import table
 from stream.formatting import DASH, percent
 from stream.tuning.grid import INSIDE
 
-SHARED = ("finetune", "replay", "ewc", "lwf")
+SHARED = ("finetune", "replay", "ewc", "lwf", "derpp", "si")
 """Methods whose tasks share an encoder that is trained."""
 ONE_RATE = {"lr": 3e-5, "head_lr": 3e-3}
 """What the searches of all of them tried, and what most chose nearly."""

@@ -1,11 +1,12 @@
 """Tables of methods in Markdown: scores and costs, differences, orders, the claims."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import mean, median
 
 from analysis.runs.estimate import Estimate
 from benchmarks.evidence.comparisons import (
     COMPARISONS,
+    QUANTITIES,
     Comparison,
     Found,
     compared,
@@ -184,6 +185,26 @@ def differences(records: Records) -> str:
         *("over seeds alone", "p (Holm)", "seeds"),
     )
     return table(names, (line(comparison, found.get(comparison)) for comparison in COMPARISONS))
+
+
+def against_finetune(records: Records) -> str:
+    """Return how far methods that train one encoder along the stream are from fine-tuning.
+
+    Those of the claims and others; nothing is corrected. Methods without two seeds are left out.
+    """
+
+    def lines() -> Iterator[Sequence[str]]:
+        for method in ("replay", *(one.name for one in METHODS if one.head_of == "finetune")):
+            both = [Comparison(what, method, "finetune").effect(records) for what in QUANTITIES]
+            ends, forgets = both
+            if ends is None or forgets is None:
+                continue
+            seeds = ends.over_seeds
+            alone = f"[{', '.join(map(points, seeds.interval or ()))}]"
+            yield named(method), shown(ends), alone, shown(forgets), str(seeds.n)
+
+    names = ("method", f"score at the end {MINUS} `finetune` [over tasks and seeds]")
+    return table((*names, "over seeds alone", f"forgetting {MINUS} `finetune`", "seeds"), lines())
 
 
 def orders(records: Records) -> str:

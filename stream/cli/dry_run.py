@@ -13,7 +13,7 @@ from stream.config.composition import Composition
 from stream.config.run import RunConfig
 from stream.config.typed import parse
 from stream.errors import require
-from stream.formatting import count, data_label
+from stream.formatting import count, data_label, stream_title
 from stream.report.status import Status, console_for
 
 if TYPE_CHECKING:
@@ -48,8 +48,9 @@ def _show_run(config: RunConfig, folder: Path, console: Console, *, exact: bool)
     from stream.report.forecast import run_table, task_table
 
     console.print(
-        f"{config.learner.name} on {config.stream_name}, {data_label(config.data.source)}, "
-        f"{config.backbone.name}, seed {config.seed}; a dry run: nothing is written",
+        f"{config.learner.name} on {stream_title(config.stream_name)}, "
+        f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed}; "
+        "a dry run: nothing is written",
         highlight=False,
         markup=False,
     )

@@ -42,7 +42,7 @@ from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.distributed.launched import launched
 from stream.errors import UserError, is_out_of_memory, one_line
-from stream.formatting import count, data_label, from_here
+from stream.formatting import count, data_label, from_here, stream_title
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
@@ -204,7 +204,7 @@ def _say_first(folder: Path, config: RunConfig, resume: bool) -> None:  # noqa: 
     begins = "going on with " if resume else ""
     tasks = count(len(config.task), "task")
     print(
-        f"{begins}{config.learner.name} on {config.stream_name}: {tasks}, "
+        f"{begins}{config.learner.name} on {stream_title(config.stream_name)}: {tasks}, "
         f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed} "
         f"({from_here(folder)})",
         flush=True,

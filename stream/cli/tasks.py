@@ -27,7 +27,7 @@ from stream.data.sources.finding import JSON, PARQUET, TEXT
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError, require
-from stream.formatting import count
+from stream.formatting import count, stream_title
 from stream.run.settings import compose_settings
 
 SUFFIXES = (*PARQUET, *JSON, *TEXT, ".gz", ".zip", ".bz2", ".zst", ".xz")
@@ -146,7 +146,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
     tasks, encoder = _read(config)
     rows = sum(len(split) for task in tasks for split in task.splits.values())
     print(
-        f"{config.stream_name}: {count(len(tasks), 'task')}, {rows:,} rows, "
+        f"{stream_title(config.stream_name)}: {count(len(tasks), 'task')}, {rows:,} rows, "
         f"{encoder.encoded:,} of them encoded now; cache: {cache_folder(config.cache)}"
     )
 

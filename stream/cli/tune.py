@@ -10,7 +10,7 @@ from stream.cli.run import of_workers
 from stream.cli.terminal import outlive_readers
 from stream.cli.trial_runs import TrialRuns
 from stream.cli.tune_line import TuneLine, read_line
-from stream.formatting import count, data_label, from_here
+from stream.formatting import count, data_label, from_here, stream_title
 from stream.run.interrupt import StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
 from stream.run.settings import register_groups
@@ -148,8 +148,9 @@ def _heading(line: TuneLine) -> str:
     """Say what is about to be searched."""
     config, options = line.config, line.options
     learners = ", ".join(searched.name for searched in line.learners)
+    where = stream_title(config.stream_name)
     return (
-        f"tuning {learners} on {config.stream_name}: {count(len(config.task), 'task')}, "
+        f"tuning {learners} on {where}: {count(len(config.task), 'task')}, "
         f"{data_label(config.data.source)}, {config.backbone.name}; at most {options.trials} "
         f"trials each, {count(len(line.seeds), 'seed')} a trial, by {options.objective} on "
         f"validation rows ({from_here(line.folder)})"

@@ -8,6 +8,7 @@ from typing import ClassVar
 from stream.config.cut import CutSpec
 from stream.config.setting import SEED, Settings, at_least, setting
 from stream.errors import choose, require
+from stream.formatting import CUSTOM
 
 MOST_GENERATED = 10_000_000  # rows of one split, which are made in memory
 
@@ -29,7 +30,7 @@ class StreamConfig(Settings):
 
     GROUP: ClassVar[str] = "stream"
 
-    name: str = "custom"
+    name: str = CUSTOM
     tasks: list[str] = field(default_factory=list)
     orders: dict[str, list[str]] = field(default_factory=dict)
     other_numbers: dict[str, str] = field(default_factory=dict)

@@ -28,6 +28,7 @@ from stream.config.shared_head import SharedHeadConfig, check_classes, require_s
 from stream.config.task import TaskSpec
 from stream.config.workers import WorkersConfig
 from stream.errors import NeededError, choose, require, unknown
+from stream.formatting import CUSTOM
 
 LEAKS = ("drop", "warn", "error")
 MOST_EPOCHS = 1_000_000
@@ -231,7 +232,7 @@ class RunConfig(Settings):
         super().__post_init__()
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
         self._cut_sets()
-        orders = () if self.stream_name == "custom" else self.stream.orders
+        orders = () if self.stream_name == CUSTOM else self.stream.orders
         choose("order", self.order, (*ORDERS, *orders))
         for name in self.task:
             fits = NAME.fullmatch(name) is not None
@@ -281,4 +282,4 @@ class RunConfig(Settings):
     @property
     def stream_name(self) -> str:
         """The name of the stream; ``custom`` if the tasks are not those of the stream."""
-        return self.stream.name if list(self.task) == self.stream.tasks else "custom"
+        return self.stream.name if list(self.task) == self.stream.tasks else CUSTOM

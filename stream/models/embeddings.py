@@ -8,10 +8,11 @@ Three things of torch's are avoided:
   be deterministic: what torch did before.
 - Where few rows are looked up, but more than a block of the GPU reads at once, its kernel reads the
   next ones while some threads may still compare the ones before (pytorch/pytorch#187687, so up to
-  2.13 at least). Rarely, a gradient is wrong then. So rows are added to the few, with a gradient of
-  0, until they are enough for its other kernels, which sort them.
+  2.13 at least). Whole encoders repeated only without this kernel. So rows are added to the few,
+  with a gradient of 0, until they are enough for its other kernels, which sort them.
 - On a CPU it sums those of bf16 weights in bf16, whose 8 bits stand still after some hundred terms;
-  here they are summed in float32, as on a GPU.
+  here they are summed in float32, as the kernels that sort do on a GPU. Up to 1,024 rows its kernel
+  for few is taken there, which rounds after every few rows.
 """
 
 from typing import Any

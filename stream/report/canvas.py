@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from stream.formatting import DASH, percent, visible
+from stream.formatting import DASH, percent, stream_title, visible
 from stream.record.run_record import RunRecord
 from stream.report.drawing import write_encoded
 from stream.report.many import is_many, named, round_step
@@ -72,7 +72,7 @@ def name_tasks(axis: Axis, names: Sequence[str], first: float, before: str = "")
 
 def stream_name(record: RunRecord) -> str:
     """The stream, with the words "generated data" where no real text was used."""
-    return plain(record.stream) + " (generated data)" * (record.source == "generated")
+    return plain(stream_title(record.stream)) + " (generated data)" * (record.source == "generated")
 
 
 def headline(record: RunRecord) -> str:

@@ -18,7 +18,7 @@ from stream.config.run import RunConfig
 from stream.data.prepare.account_lines import account_lines
 from stream.data.prepare.shortages import shortages
 from stream.data.task import Task
-from stream.formatting import clock, count, data_label, percent, signed
+from stream.formatting import clock, count, data_label, percent, signed, stream_title
 from stream.record.run_record import RunRecord
 from stream.report.many import is_many
 from stream.report.plan import WorkPlan
@@ -119,7 +119,7 @@ class Display:
         self._log.info(
             "%s on %s, %s, %s, %s, seed %s",
             config.learner.name,
-            config.stream_name,
+            stream_title(config.stream_name),
             count(len(tasks), "task"),
             data_label(config.data.source),
             config.backbone.name,

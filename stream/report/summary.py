@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from stream.formatting import clock, count, data_label, percent
+from stream.formatting import clock, count, data_label, percent, stream_title
 from stream.record.run_record import RunRecord
 from stream.report.many import is_many
 
@@ -36,7 +36,7 @@ def closing_table(record: RunRecord) -> Table:
     """Return the table that ends a run; it fits into 80 columns."""
     metrics, ledger, timing = record.metrics, record.ledger, record.timing
     table = Table(
-        title=f"{record.learner} on {record.stream}, {data_label(record.source)}",
+        title=f"{record.learner} on {stream_title(record.stream)}, {data_label(record.source)}",
         box=box.SIMPLE,
         show_header=False,
         title_justify="left",

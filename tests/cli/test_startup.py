@@ -94,7 +94,9 @@ def test_nothing_heavy_is_imported_before_it_is_needed(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     first, last = done.stdout.splitlines()
-    assert first.startswith("adapter on custom: 3 tasks, GENERATED data, tiny, seed 0 (runs/")
+    assert first.startswith(
+        "adapter on a custom stream: 3 tasks, GENERATED data, tiny, seed 0 (runs/"
+    )
     assert last == "begun RUN"  # composed to check it; Hydra need not do so again
 
 
@@ -127,7 +129,7 @@ def test_help_of_another_kind_is_left_to_hydra(tmp_path: Path) -> None:
     assert help_text(tmp_path, "not_there", []) is None
 
 
-@pytest.mark.parametrize(("resume", "begin"), [(False, "lora on custom: 1"), (True, "going on")])
+@pytest.mark.parametrize(("resume", "begin"), [(False, "lora on a custom"), (True, "going on")])
 def test_the_first_line_says_what_runs_and_where(
     resume: bool, begin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,4 +139,5 @@ def test_the_first_line_says_what_runs_and_where(
     run._say_first(tmp_path, config, resume)
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith(begin)
-    assert line.endswith(f"lora on custom: 1 task, data from files, minilm, seed 3 ({tmp_path})")
+    told = "lora on a custom stream: 1 task, data from files, minilm, seed 3"
+    assert line.endswith(f"{told} ({tmp_path})")

@@ -20,7 +20,8 @@ needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 
 def kernels_of(compute: Callable[[], None]) -> list[str]:
     """Return the names of the kernels that a GPU executes."""
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
+    both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with profile(activities=both, acc_events=True) as profiled:  # else torch 2.11 warns
         compute()
         torch.cuda.synchronize()
     return [event.key for event in profiled.key_averages()]
