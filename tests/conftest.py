@@ -6,6 +6,8 @@ imported here: what the tests build is in `tests.builders`.
 
 import gc
 import os
+import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -23,6 +25,17 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "offline"
 os.environ["WANDB_SILENT"] = "true"
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="task-stream-tests-")
+
+# `nohup`, and a script that starts the tests in the background, let signals be ignored, which the
+# program heeds: it would not be stopped by them.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
+
+
+def pytest_unconfigure() -> None:
+    """Remove the cache of this process's tests."""
+    shutil.rmtree(os.environ["XDG_CACHE_HOME"])
 
 
 @pytest.hookimpl(wrapper=True)
