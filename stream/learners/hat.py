@@ -14,8 +14,10 @@ layers are the bottleneck and the adapter's output; what an adapter reads belong
 Deviations: a learned task's gates are 1 where e > 0 and 0 elsewhere, the limit of a large s, so
 that what it uses is protected by exactly 0 and its logits stay bit-identical; weight decay, too,
 leaves it alone. AdamW instead of SGD, so e has a learning rate of its own, ``gate_lr``: steps of
-AdamW do not grow with the gradient. No activation behind the up-projection, LayerNorms stay
-frozen (PyContinual has a ReLU, and trains them).
+AdamW do not grow with the gradient. Gradients of weights and of e, compensated, are clipped
+together to ``training.clip_norm``; the released code clips at 10,000, which is hardly ever. No
+activation behind the up-projection, LayerNorms stay frozen (PyContinual has a ReLU, and trains
+them).
 """
 
 from collections.abc import Iterator, Sequence

@@ -5,7 +5,8 @@ of which only the newest pair is trained, and the loss adds ``orthogonality`` ti
 L_orth(A_i, A_t) = sum_{j,k} (A_i^T A_t)[j, k]^2, summed over earlier tasks and changed maps (here
 A is the map that reads the input, `LowRank.down`, whose rows span the subspace). All pairs learned
 so far serve every task, so earlier tasks may forget. Deviations: the released code adds absolute
-values instead of squares; no dropout; each task has a head of its own.
+values instead of squares, and lambda 2 times the norms of the newest pair, which the paper does not
+have; no dropout; each task has a head of its own.
 """
 
 from collections.abc import Sequence
