@@ -327,7 +327,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("self.orthogonality * self.overlap()", "2 * self.orthogonality * self.overlap()"),
             ("for name in earlier:", "for name in earlier[-1:]:"),
-            ("return Sources([*others, task])", "return Sources([task])"),
+            ("(name for name in begun if name != task)", "()"),
+            ("            begun.append(self._newest)\n", "            pass\n"),
             ("LowRank(changed, self.rank, self.alpha)", "LowRank(changed, self.rank, self.rank)"),
         ),
     ),

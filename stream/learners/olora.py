@@ -56,9 +56,14 @@ class OLora(Learner):
         change_query_value(encoder, "olora", pairs)
 
     def sources(self, task: str) -> Sources:
-        """Return all tasks learned so far, whichever of them is served."""
-        others = [learned.name for learned in self.learned if learned.name != task]
-        return Sources([*others, task])
+        """Return all tasks begun so far, whichever of them is served.
+
+        That which is being learned changes what serves the others from its first step on.
+        """
+        begun = [learned.name for learned in self.learned]
+        if self._newest is not None and self._newest not in begun:
+            begun.append(self._newest)
+        return Sources([*(name for name in begun if name != task), task])
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss of the batch, and what the newest pair shares with earlier ones."""
