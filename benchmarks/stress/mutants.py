@@ -113,7 +113,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("new = batch.new", "new = batch"),
             (".clamp(min=0)\n", "\n"),
             ("        self.model.zero_grad(set_to_none=True)\n", ""),
-            ("g.add_(factor * r)", "g.add_(factor * r, alpha=0.5)"),
+            ("_foreach_mul(list(reference), factor)", "_foreach_mul(list(reference), factor / 2)"),
             ("len(batch.blocks) == 1", "len(batch.blocks) > 1"),
         ),
     ),
@@ -169,9 +169,10 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (COEFFICIENTS, LOSSES, SEQUENTIAL, "tests/training/test_flops.py", *contract("ewc")),
         (
             (
-                "add_gradient(self.shared_parameters(), self.strength)",
-                "add_gradient(self.shared_parameters(), self.strength / 2)",
+                "add_gradient(self.shared_parameters(), self.strength * faded)",
+                "add_gradient(self.shared_parameters(), self.strength * faded / 2)",
             ),
+            ("faded = self.decay if self.online else 1.0", "faded = 1.0"),
             ("rows = order[: self.fisher_rows]", "rows = np.sort(order)[: self.fisher_rows]"),
             ("rows = order[: self.fisher_rows]", "rows = order[: self.fisher_rows - 1]"),
             ("            model.zero_grad(set_to_none=True)\n", ""),
@@ -326,7 +327,8 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         (
             ("self.orthogonality * self.overlap()", "2 * self.orthogonality * self.overlap()"),
             ("for name in earlier:", "for name in earlier[-1:]:"),
-            ("return Sources([*others, task])", "return Sources([task])"),
+            ("(name for name in begun if name != task)", "()"),
+            ("            begun.append(self._newest)\n", "            pass\n"),
             ("LowRank(changed, self.rank, self.alpha)", "LowRank(changed, self.rank, self.rank)"),
         ),
     ),

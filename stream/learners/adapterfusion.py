@@ -5,7 +5,9 @@ all adapters frozen, a query, key and value map per layer that mix what the adap
 far add: softmax(q(f) . k(z_t)) over t, times v(z_t), v held to the identity by 0.01 |V - I|^2.
 Nothing of an earlier task changes, so this may gain from the stream without forgetting. Deviations:
 tasks come one after another, so a task fuses earlier adapters and its own, not later ones; each of
-the two stages has as many epochs as another method has in all, under one learning-rate schedule.
+the two stages has as many epochs as another method has in all, under one learning-rate schedule;
+the query reads f, what the feed-forward sub-layer gives, as the paper says, where AdapterHub's code
+reads LN(f + x) and drops some of the scores.
 """
 
 from collections.abc import Iterator, Sequence

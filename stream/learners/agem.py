@@ -79,12 +79,16 @@ class Agem(Replaying):
 def turn_aside(gradient: Sequence[torch.Tensor], reference: Sequence[torch.Tensor]) -> None:
     """Project ``gradient`` in place on the half space that does not oppose ``reference``.
 
-    All tensors together are one vector; no number leaves the device.
+    All tensors together are one vector; no number leaves the device. In few kernels: an encoder has
+    hundreds of tensors, and six short kernels for each of them are a fifth of a step's.
     """
     with torch.no_grad():
-        pairs = list(zip(gradient, reference, strict=True))
-        dot = torch.stack([(g * r).sum() for g, r in pairs]).sum()
-        square = torch.stack([(r * r).sum() for r in reference]).sum()
+        dot, square = (_product(vector, reference) for vector in (gradient, reference))
         factor = (-dot / square.clamp(min=torch.finfo(square.dtype).tiny)).clamp(min=0)
-        for g, r in pairs:
-            g.add_(factor * r)
+        torch._foreach_add_(list(gradient), torch._foreach_mul(list(reference), factor))  # pyright: ignore[reportPrivateImportUsage]
+
+
+def _product(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the inner product of two vectors, a scalar."""
+    products = torch._foreach_mul(list(first), list(second))  # pyright: ignore[reportPrivateImportUsage]
+    return torch.cat([product.flatten() for product in products]).sum()

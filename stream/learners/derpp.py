@@ -1,12 +1,14 @@
 """Dark experience replay++ (Buzzega et al. 2020, arXiv 2004.07211, equation 6).
 
 L = L_new + alpha mean |h(x') - z'|^2 + beta L(x'', y''): two separate draws from the buffer, the
-first held to the logits z' that were stored with it, the second to its labels. Deviations: rows are
-stored at a task's end, with the logits that the learner gives then; by default ``budget`` of each
-task, instead of a reservoir of the whole stream (``selection=reservoir``), which would hold the
-largest tasks. Heads are a task's own, so logits are compared over the task's own classes (with
-``scenario=shared_head`` over those that were met when they were stored). Earlier heads go on
-learning from the buffer.
+first held to the logits z' that were stored with it, the second to its labels. Deviations: squares
+are a mean over rows and classes, as in the released code, where the paper's norm sums them over
+classes, so that ``alpha`` counts alike for 2 classes and for 150; rows are stored at a task's end,
+with the logits that the learner gives then, without dropout, where the paper stores those of the
+step in which a row came by; by default ``budget`` of each task, instead of a reservoir of the whole
+stream (``selection=reservoir``), which would hold the largest tasks. Heads are a task's own, so
+logits are compared over the task's own classes (with ``scenario=shared_head`` over those that were
+met when they were stored). Earlier heads go on learning from the buffer.
 """
 
 from collections.abc import Iterator

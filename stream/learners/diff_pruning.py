@@ -12,7 +12,8 @@ gradients, which are far below AdamW's epsilon (the code's is 1e-8, here it is 1
 by a constant, of which AdamW sees nothing else: one over ``sparsity`` times the square root of the
 number of gates, so that the penalty's gradient has a norm of at most 1/4. Deviations: one
 learning-rate schedule and one optimizer go through both halves, and gradients of weights and gates
-are clipped together; the embedding is among the gated.
+are clipped together (the released code: apart); weight decay pulls weights towards 0, not their
+difference from the pretrained ones; the embedding is among the gated.
 """
 
 import math

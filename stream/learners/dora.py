@@ -1,9 +1,10 @@
 """DoRA: low-rank changes of the direction of a map's rows, and their lengths, isolated per task.
 
 Liu et al. 2024 (arXiv 2402.09353), equation 5: W' = m (W + c B A) / |W + c B A| with
-c = ``alpha`` / ``rank``, A drawn, B = 0 and m = |W| at first, so that nothing is changed; the norm
-is that of each output's row, as in the released code, and no gradient goes through it (section
-4.3, equation 11). Changed are the query and value maps, as by `lora`, so that both differ in m
+c = ``alpha`` / ``rank``, A drawn, B = 0 and m = |W| at first, so that nothing is changed (|W| of
+W as it came: stored in 4 bits, its rows get back the lengths that they had before); the norm is
+that of each output's row, as in the released code, and no gradient goes through it (section 4.3,
+equation 11). Changed are the query and value maps, as by `lora`, so that both differ in m
 alone. Deviations: the paper changes more maps of its decoders; no dropout before A. The norm is
 computed in float32.
 """

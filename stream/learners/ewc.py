@@ -3,8 +3,10 @@
 L(x) = L_new(x) + strength / 2 sum_t sum_i F_t,i (x_i - x*_t,i)^2, with F the diagonal of the Fisher
 information: the mean over examples of the squared gradient of one example's log-likelihood. Each
 example has a gradient of its own; squared means over batches would depend on the batch size.
-``online``: one anchor and F <- decay F + F_new (Schwarz et al. 2018, arXiv 1805.06370, section
-3.2). Deviations: labels are the data's, not drawn from the model ("empirical Fisher"), of
+``online``: one anchor and F <- decay F + F_new, of which decay F counts while the next task is
+learned (Schwarz et al. 2018, arXiv 1805.06370, section 3.2). Earlier releases of van de Ven's code
+have both factors too; Mammoth's ewc_on has no second one, which is a strength of 1 / decay.
+Deviations: labels are the data's, not drawn from the model ("empirical Fisher"), of
 ``fisher_rows`` examples per task; a regression's likelihood is normal with variance 1. Heads belong
 to one task each and are outside the penalty; a head that all tasks share is inside, as the whole
 network is in class-incremental comparisons (Mammoth's ewc_on, van de Ven's code). A class that a
@@ -34,7 +36,8 @@ class Ewc(Penalized):
 
     Attributes:
         online: keep one anchor, and one sum of importances that fades (Schwarz et al. 2018).
-        decay: what is left of the sum of importances at each new task (gamma).
+        decay: what is left of the sum of importances at each new task (gamma); 0 is plain
+            fine-tuning.
         fisher_rows: examples of a task from which its importances are measured.
     """
 
@@ -58,7 +61,8 @@ class Ewc(Penalized):
     def after_backward(self, batch: Batch) -> None:
         """Add the penalty's gradient."""
         if self.strength:
-            self.penalty.add_gradient(self.shared_parameters(), self.strength)
+            faded = self.decay if self.online else 1.0
+            self.penalty.add_gradient(self.shared_parameters(), self.strength * faded)
 
     def end_task(self, task: Task) -> None:
         """Measure what the task needs."""

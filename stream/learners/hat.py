@@ -13,9 +13,10 @@ On adapters as in PyContinual (Ke et al. 2021, arXiv 2112.02706, its "Adapter-BE
 layers are the bottleneck and the adapter's output; what an adapter reads belongs to no task.
 Deviations: a learned task's gates are 1 where e > 0 and 0 elsewhere, the limit of a large s, so
 that what it uses is protected by exactly 0 and its logits stay bit-identical; weight decay, too,
-leaves it alone. AdamW instead of SGD, so e has a learning rate of its own, ``gate_lr``: steps of
-AdamW do not grow with the gradient. No activation behind the up-projection, LayerNorms stay
-frozen (PyContinual has a ReLU, and trains them).
+leaves it alone. AdamW instead of SGD, whose steps do not grow with the gradient, so e has a rate of
+its own, ``gate_lr``; all gradients are clipped together, e's compensated (the released code clips
+at 10,000, hardly ever). No activation behind the up-projection, LayerNorms stay frozen (PyContinual
+has a ReLU, and trains them).
 """
 
 from collections.abc import Iterator, Sequence

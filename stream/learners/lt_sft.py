@@ -4,7 +4,8 @@ Section 3.1: train everything; keep the K entries that changed most, by one thre
 encoder; set them back to their pretrained values; train them alone. The head is outside the mask
 and always trained. K is ``fraction`` of the encoder (the paper: 8% for tasks). Deviations: one
 learning-rate schedule and one optimizer go through both halves, so the second starts with the
-moments of the first; both have as many epochs as another method has in all.
+moments of the first; both have as many epochs as another method has in all (the released scripts
+for tasks: 3, then 10); LayerNorms are among what may be chosen, which those scripts freeze.
 """
 
 from dataclasses import dataclass, replace

@@ -76,14 +76,13 @@ class Ogd(Sequential):
             copy_all(self._before, self._held)
 
     def after_step(self, batch: Batch) -> None:
-        """Take back what the step did along stored directions."""
+        """Take back what the step did along stored directions; in few kernels, as no graph has."""
         if not (self.shared_tensors and self.hold_steps):
             return
         with torch.no_grad():
-            moves = [p - before for p, before in zip(self._held, self._before, strict=True)]
+            moves = torch._foreach_sub([*self._held], self._before)  # pyright: ignore[reportPrivateImportUsage]
             project_out(self._bases(), moves, headed=self.shares_head)
-            pairs = zip(self._before, moves, strict=True)
-            copy_all(self._held, [before + move for before, move in pairs])
+            copy_all(self._held, torch._foreach_add(self._before, moves))  # pyright: ignore[reportPrivateImportUsage]
 
     def end_task(self, task: Task) -> None:
         """Store the directions that keep the task's outputs."""

@@ -5,7 +5,8 @@ of which only the newest pair is trained, and the loss adds ``orthogonality`` ti
 L_orth(A_i, A_t) = sum_{j,k} (A_i^T A_t)[j, k]^2, summed over earlier tasks and changed maps (here
 A is the map that reads the input, `LowRank.down`, whose rows span the subspace). All pairs learned
 so far serve every task, so earlier tasks may forget. Deviations: the released code adds absolute
-values instead of squares; no dropout; each task has a head of its own.
+values instead of squares, and lambda 2 times the norms of the newest pair, which the paper does not
+have; no dropout; each task has a head of its own.
 """
 
 from collections.abc import Sequence
@@ -55,9 +56,14 @@ class OLora(Learner):
         change_query_value(encoder, "olora", pairs)
 
     def sources(self, task: str) -> Sources:
-        """Return all tasks learned so far, whichever of them is served."""
-        others = [learned.name for learned in self.learned if learned.name != task]
-        return Sources([*others, task])
+        """Return all tasks begun so far, whichever of them is served.
+
+        That which is being learned changes what serves the others from its first step on.
+        """
+        begun = [learned.name for learned in self.learned]
+        if self._newest is not None and self._newest not in begun:
+            begun.append(self._newest)
+        return Sources([*(name for name in begun if name != task), task])
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss of the batch, and what the newest pair shares with earlier ones."""

@@ -3,9 +3,10 @@
 While a task is learned, w_i += -g_i dx_i sums what each weight's movement took off the loss, with g
 the gradient of the task's loss alone. After the task, Omega_i += w_i / (D_i^2 + xi), D_i the whole
 movement, and later tasks pay strength sum_i Omega_i (x_i - x*_i)^2 from the newest x*. Deviations:
-w below 0 counts as 0, since a negative Omega would reward moving away; g is taken before the
-gradients are clipped. Heads belong to one task each and are outside the penalty; a
-head that all tasks share is inside.
+w below 0 counts as 0, since a negative Omega would reward moving away (the released code cuts the
+sum over tasks at 0, not what each adds); g is taken before the gradients are clipped, and dx is the
+whole step, with AdamW's momentum and weight decay. Heads belong to one task each and are outside
+the penalty; a head that all tasks share is inside.
 
 The paper's damping xi is a constant (its code: 0.1 for permuted MNIST, 0.001 for CIFAR, with c from
 0.01 to 1), chosen for networks trained from scratch at a learning rate of 1e-3. Fine-tuning moves a

@@ -49,13 +49,17 @@ def moved(run: Stream, seed: int = 0, size: float = 0.1) -> None:
     ("learner", "factor"),
     [
         (Ewc(strength=6.0, fisher_rows=1), 6.0 / 2),
+        (Ewc(strength=6.0, fisher_rows=1, online=True, decay=0.25), 6.0 / 2 * 0.25),
         (Si(strength=6.0), 6.0),
     ],
 )
 def test_a_penalty_has_the_strength_of_its_equation(
     learner: Penalized, factor: float, three_tasks: list[Task]
 ) -> None:
-    """EWC: strength / 2 sum F (x - a)^2; SI: strength sum Omega (x - a)^2; by autograd."""
+    """EWC: strength / 2 sum F (x - a)^2; SI: strength sum Omega (x - a)^2; by autograd.
+
+    Online EWC's F of earlier tasks counts ``decay`` times while the next task is learned.
+    """
     run = Stream(learner, three_tasks[:2])
     learner.start(three_tasks[0])
     learner.finish(three_tasks[0])

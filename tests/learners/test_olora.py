@@ -5,6 +5,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from stream.data.batches import collate
@@ -54,10 +55,19 @@ def test_the_loss_adds_it_times_its_coefficient(three_tasks: list[Task]) -> None
     np.testing.assert_allclose(whole - run.learner.loss(batch).item(), 0.5 * overlap, rtol=1e-4)
 
 
-def test_all_pairs_serve_every_task(three_tasks: list[Task]) -> None:
-    """The encoder with all changes merged into its weights gives the same vectors."""
-    run = Stream(OLora(rank=4, alpha=6.0), three_tasks)
-    run.finish()
+@pytest.mark.parametrize("learning", [False, True])
+def test_all_pairs_serve_every_task(*, learning: bool, three_tasks: list[Task]) -> None:
+    """The encoder with all changes merged into its weights gives the same vectors.
+
+    That of a task that is still being learned is among them: a probe sees what it does to others.
+    """
+    run = half_learned(three_tasks, rank=4, alpha=6.0)
+    with torch.no_grad():
+        for name, parameter in run.model.encoder.named_parameters():
+            if ".olora.c.up" in name:
+                parameter.fill_(0.05)
+    if not learning:
+        run.learner.finish(three_tasks[2])
     merged = tiny_encoder().eval()
     body: Any = merged.body
     maps = [

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from stream.config.run import TrainingConfig
 from stream.data.batches import Batch, collate
@@ -175,6 +176,30 @@ def test_agem_projects_only_what_opposes(sign: int) -> None:
     np.testing.assert_allclose(torch.cat([t.flatten() for t in tensors]), expected, atol=1e-12)
     if sign < 0:
         assert abs(expected @ r) < 1e-10
+
+
+class _Kernels(TorchDispatchMode):
+    """Counts the operations inside the block that compute something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += not func.is_view
+        return func(*args, **(kwargs or {}))
+
+
+def test_agem_projects_all_tensors_at_once() -> None:
+    """Hundreds of tensors take no more kernels than two: each one is short, and there are many."""
+    counts = []
+    for many in (2, 200):
+        gradient, reference = ([torch.full((3, 4), x) for _ in range(many)] for x in (1.0, -2.0))
+        with _Kernels() as kernels:
+            turn_aside(gradient, reference)
+        counts.append(kernels.count)
+        assert not torch.stack(gradient).any()  # nothing is left of what goes along the reference
+    assert counts[0] == counts[1]
 
 
 def test_agem_never_steps_against_the_memory(three_tasks: list[Task]) -> None:

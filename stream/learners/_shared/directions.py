@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from stream.data.batches import Part
+from stream.models.bf16 import copy_all
 
 SMALLEST = 1e-5  # of a vector's length: what is left of it may be rounding
 
@@ -68,14 +69,21 @@ def project_out(
         for basis in bases:
             known = flat[: basis.shape[1]]
             known -= (basis @ known) @ basis
-        others = vector[:-2] if headed else vector
-        for tensor in others:
-            tensor.copy_(flat[: tensor.numel()].view_as(tensor))
-            flat = flat[tensor.numel() :]
-        if headed:
-            classes = flat.view(len(vector[-1]), -1)
-            vector[-2].copy_(classes[:, :-1])
-            vector[-1].copy_(classes[:, -1])
+        copy_all(vector, _unflattened(flat, vector, headed=headed))
+
+
+def _unflattened(
+    flat: torch.Tensor, like: Sequence[torch.Tensor], *, headed: bool
+) -> list[torch.Tensor]:
+    """Return the tensors of a vector, views of its entries [P]; see `flattened`."""
+    others = like[:-2] if headed else like
+    sizes = [tensor.numel() for tensor in others]
+    *pieces, left = flat.split([*sizes, len(flat) - sum(sizes)])
+    found = [piece.view_as(tensor) for piece, tensor in zip(pieces, others, strict=True)]
+    if headed:
+        classes = left.view(len(like[-1]), -1)
+        found += [classes[:, :-1], classes[:, -1]]
+    return found
 
 
 def true_outputs(part: Part, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
