@@ -278,6 +278,15 @@ def test_runs_with_different_settings_are_different_methods() -> None:
         "adapter (backbone=minilm)",
         "adapter (backbone=bert_base)",
     ]
+    chosen = small | {"select": {"lr": [0.1, 0.2], "restarts": 2}}
+    assert labels(*(record_of("adapter", config=c) for c in (small, small | {"select": None}))) == [
+        "adapter",
+        "adapter",
+    ]
+    assert labels(*(record_of("adapter", config=c) for c in (small, chosen))) == [
+        "adapter (select=none)",
+        "adapter (select={lr: [0.1, 0.2], restarts: 2})",
+    ]
 
 
 def test_a_broken_promise_of_memory_is_loud() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from analysis.__main__ import main
 from analysis.figures.against_setting import against_setting
@@ -18,7 +19,7 @@ from analysis.figures.orders import order_scores, orders
 from analysis.figures.score_against import cost, parameters
 from analysis.figures.setting_series import by_setting
 from analysis.figures.stability import stability
-from analysis.figures.style import NothingToDrawError
+from analysis.figures.style import NothingToDrawError, label_log_axis
 from analysis.figures.tradeoff import relative_percentiles, tradeoff
 from analysis.figures.write import TOGETHER
 from analysis.looks import COLOURS, look_of
@@ -212,6 +213,19 @@ def test_logarithmic_axes_say_so() -> None:
         ):
             assert ("logarithmic" in label) == (scale == "log" and bool(label))
     assert any("logarithmic" in axes.get_xlabel() for axes in figures[-1].axes)
+
+
+@pytest.mark.parametrize("ends", [(0.8, 1.7), (0.99, 1.06), (13, 19), (0.9, 6.2), (3, 90)])
+def test_a_logarithmic_axis_has_numbers_however_little_it_spans(ends: tuple[float, float]) -> None:
+    figure = new_figure(4, 3, "")
+    axes = figure.subplots()
+    axes.set_xlim(ends)
+    label_log_axis(axes.xaxis, "", FuncFormatter(lambda value, _: f"{value:g}"))
+    figure.draw_without_rendering()
+    places = [place for place in axes.get_xticks() if ends[0] <= place <= ends[1]]
+    numbers = {tick.get_text() for tick in axes.get_xticklabels()}
+    assert len(places) >= 3
+    assert {f"{place:g}" for place in places} <= numbers
 
 
 def test_stability_curves_run_over_all_steps() -> None:
