@@ -46,7 +46,7 @@ def _add_compare(subparsers: Any) -> None:
         help="one table of runs, with mean and 95%% t interval over seeds",
         description="Print one table of runs of one stream: scores, what was lost, what it cost. "
         "Runs of the same learner and settings with several seeds get a line of their mean and its "
-        "95%% t interval. What is the same in all runs stands above the table, which has several "
+        "95% t interval. What is the same in all runs stands above the table, which has several "
         "parts where it is wider than the terminal (100 columns in a file or pipe, or $COLUMNS). "
         "Complete joint and independent runs among them are references: the other runs "
         "of their seed and backbone get the gap to them. Of runs of several streams, orders or "

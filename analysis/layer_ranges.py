@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 NAME = "layer_ranges"  # of the files
 EPILOG = """For example:
 
-  python run_stream.py learner=adapter 'task=[mnli_matched,cola]'
-  python -m analysis layer-ranges RUN task=mnli_matched,cola
+  task-stream run learner=adapter 'task=[mnli_matched,cola]'
+  task-stream layer-ranges RUN task=mnli_matched,cola
 """
 
 
@@ -31,14 +31,19 @@ def add_command(commands: Any) -> None:
         "layer-ranges",
         aliases=["spans"],
         help="scores without the trained adapters of every range of layers",
-        description="Take trained adapters out of every contiguous range of layers, without "
+        description="Take trained adapters out of every contiguous range of layers, without\n"
         "learning again, and draw the scores as first layer x last layer. Needs torch.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("run", type=Path, metavar="RUN", help="the folder of one run")
     command.add_argument("tasks", metavar="task=NAME[,NAME]", help="tasks of that run")
-    command.add_argument("--split", choices=("validation", "test"), default="validation")
+    command.add_argument(
+        "--split",
+        choices=("validation", "test"),
+        default="validation",
+        help="the rows to score (default: validation)",
+    )
     command.add_argument("--device", default="auto", help="cpu, cuda or auto")
     command.add_argument(
         "--out", type=Path, metavar="DIR", help="folder to write to (default: RUN/figures)"

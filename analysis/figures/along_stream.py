@@ -27,6 +27,8 @@ from stream.formatting import DASH, TIMES, count, percent
 from stream.report.canvas import display_names, name_tasks, new_figure, plain, running_average
 from stream.report.many import AXIS_NAMES, inches, is_many, round_step
 
+LONGEST = 1.05  # end of an axis of scores, which lie in [-1, 1]; intervals can go beyond
+
 
 def growth(runs: Sequence[RecordedRun]) -> Figure:
     """Stored parameters of all methods over the stream, beside a fine-tuned copy for each task."""
@@ -78,6 +80,8 @@ def average(runs: Sequence[RecordedRun]) -> Figure:
             axes.fill_between(numbers, line - half_width, line + half_width, **area)
     name_tasks(axes.xaxis, names, 1)
     show_percent(axes)
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, -LONGEST), min(high, LONGEST))
     axes.set(xlabel="after learning task", ylabel="average score on the tasks learned so far (%)")
     tidy(axes)
     figure.legend(loc="outside lower left", frameon=False, alignment="left")

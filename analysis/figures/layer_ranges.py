@@ -16,6 +16,8 @@ from stream.report.canvas import new_figure, plain, stream_name
 if TYPE_CHECKING:
     from stream.run.layer_ablation import LayerRangeScores
 
+LEAST_SPAN = 0.05  # of the colours: five points, so that the numbers beside them differ
+
 
 def layer_range_figure(records: Sequence[RunRecord], found: "Sequence[LayerRangeScores]") -> Figure:
     """Draw one heat map per task: first removed layer down, last removed layer across.
@@ -57,7 +59,8 @@ def _draw(figure: Figure, axes: Axes, title: str, scores: "LayerRangeScores") ->
     """
     low = min(float(np.nanmin(scores.without)), scores.majority)
     high = max(float(np.nanmax(scores.without)), scores.full, scores.majority)
-    mesh = axes.imshow(scores.without, vmin=low, vmax=max(high, low + 1e-3), aspect="auto")
+    high = max(high, low + LEAST_SPAN)
+    mesh = axes.imshow(scores.without, vmin=low, vmax=high, aspect="auto")
     middle = (low + high) / 2
     for first, row in enumerate(scores.without):
         for last in range(first, len(row)):

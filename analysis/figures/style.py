@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from analysis.looks import look_of
 from analysis.runs.collect import RecordedRun
@@ -95,7 +95,8 @@ def tidy(axes: Axes, axis: str = "y") -> None:
 def label_log_axis(axis: Axis, label: str, form: Formatter) -> None:
     """Make an axis logarithmic, and say so in its label.
 
-    Its ticks are at 1, 2 and 5 where it spans little, else at powers of ten.
+    Its ticks are at powers of ten where it spans much, at 1, 2 and 5 where it spans less, and as on
+    a linear axis where that would leave hardly any.
 
     Args:
         axis: its limits are those of what is drawn.
@@ -104,8 +105,11 @@ def label_log_axis(axis: Axis, label: str, form: Formatter) -> None:
     """
     (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
     low, high = axis.get_view_interval()
-    few = high / low < 300
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=20))
+    if high / low < 6:
+        axis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10)))
+    else:
+        few = high / low < 300
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=20))
     axis.set_major_formatter(form)
     axis.set_minor_formatter(NullFormatter())
     head, _, rest = label.partition("\n")

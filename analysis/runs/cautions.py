@@ -48,11 +48,16 @@ def _is_copy(one: RunRecord, other: RunRecord) -> bool:
 
 def _unequal_steps(records: Sequence[RunRecord]) -> Iterator[str]:
     """Say which learners have more or fewer training steps than the plain schedule gives a task."""
-    known = {(r.learner, round(steps, 2)) for r in records if (steps := relative_steps(r))}
+    known = {(_chosen(r), round(steps, 2)) for r in records if (steps := relative_steps(r))}
     if len({steps for _, steps in known}) > 1:
         unequal = sorted((steps, learner) for learner, steps in known if steps != 1)
         told = ", ".join(f"{visible(learner, 60)} {steps:.2f} {TIMES}" for steps, learner in unequal)
         yield f"learners differ in training steps: {told} those of the plain schedule"
+
+
+def _chosen(record: RunRecord) -> str:
+    """The learner, and whether each task chose among candidates, whose steps all count."""
+    return f"{record.learner} with select" if record.config.get("select") else record.learner
 
 
 def _differences(records: Sequence[RunRecord]) -> Iterator[str]:

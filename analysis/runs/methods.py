@@ -31,6 +31,8 @@ def settings_of(record: RunRecord) -> dict[str, str]:
 def _flatten(record: RunRecord) -> Iterator[tuple[str, str]]:
     yield "backbone", record.backbone
     yield "scenario", record.scenario
+    chosen = record.config.get("select")  # what each task chooses from; else the learner's settings
+    yield "select", str(chosen).replace("'", "") if chosen else "none"
     parts = (*PARTS, "router") if record.scenario == "inferred" else PARTS
     pending = [(name, record.config.get(name)) for name in parts]
     for key, value in pending:  # grows while it is read

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-HOW_TO = ("add-a-method", "compare", "sweeps", "streams", "python")
+HOW_TO = ("add-a-method", "compare", "sweeps", "streams", "python", "encoders")
 PAGES = ("README.md", "docs/tutorial.md", *(f"docs/how-to/{name}.md" for name in HOW_TO))
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HERE = re.compile(r"<<'(\w+)'")

@@ -14,7 +14,7 @@ from stream.run.exported import ENCODER, TENSORS, WEIGHTS
 
 def add_commands(commands: Any) -> None:
     """Add ``export`` to the command line."""
-    command = commands.add_parser("export", description=__doc__)
+    command = commands.add_parser("export", description=str(__doc__).replace("``", "`"))
     command.add_argument("run", type=Path, metavar="RUN", help="a run folder with its checkpoint")
     command.add_argument("--task", required=True, help="a task that the run has learned")
     command.add_argument("--out", type=Path, required=True, help="the new folder")

@@ -21,7 +21,7 @@ SHOWN = 5
 
 def add_commands(commands: Any) -> None:
     """Add ``predict`` to the command line."""
-    command = commands.add_parser("predict", description=__doc__)
+    command = commands.add_parser("predict", description=str(__doc__).replace("``", "`"))
     command.add_argument("run", type=Path, metavar="RUN", help="a run folder, or an exported task")
     command.add_argument(
         "--task",

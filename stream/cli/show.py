@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -87,9 +88,7 @@ def _learner(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT
     screen.line()
     screen.definitions(_about(learner, preset))
     _say_settings(screen, "learner", learner.settings)
-    _say_examples(screen)
-    for command in examples(name, learner.settings):
-        screen.line(f"  {command}")
+    _say_examples(screen, examples(name, learner.settings), extra if preset else None)
     if learner.background:
         screen.line()
         screen.line("What the file says about it", "bold")
@@ -187,10 +186,9 @@ def _task(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
         return
     spec = task.content
     screen = _page(f"{name}: {spec.title}", _about_task(task))
-    _say_examples(screen)
-    more = "" if extra is None else f" --config-dir {extra}"
-    screen.line(f"  task-stream run 'task=[{name}]'{more}")
-    screen.line(f"  task-stream tasks show {name} data=files data.root=FOLDER{more}")
+    learned = f"task-stream run 'task=[{name}]'"
+    read = f"task-stream tasks show {name} data=files data.root=FOLDER"
+    _say_examples(screen, [learned, read], extra)
 
 
 def _about_task(task: choices.Choice[TaskSpec]) -> Iterator[tuple[str, str]]:
@@ -238,11 +236,10 @@ def _stream(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT0
         listing.print_json(listing.stream_values(stream))
         return
     screen = _page(f"{name}: {stream.summary}".removesuffix(": "), _about_stream(stream))
-    _say_examples(screen)
-    screen.line(f"  task-stream run stream={name} learner=adapter")
+    run = f"task-stream run stream={name}"
     last = list(stream.content.orders)[-1:]
-    for order in last:
-        screen.line(f"  task-stream run stream={name} order={order} protocol=rows200")
+    in_order = [f"{run} order={order} protocol=rows200" for order in last]
+    _say_examples(screen, [f"{run} learner=adapter", *in_order], extra)
 
 
 def _about_stream(stream: choices.Choice[StreamConfig]) -> Iterator[tuple[str, str]]:
@@ -274,8 +271,7 @@ def _protocol(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FB
             ("file", _near(protocol.file)),
         ],
     )
-    _say_examples(screen)
-    screen.line(f"  task-stream run stream=cl5 protocol={name}")
+    _say_examples(screen, [f"task-stream run stream=cl5 protocol={name}"], extra)
 
 
 def _backbone(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
@@ -294,9 +290,9 @@ def _backbone(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FB
         if setting.name != "name"
     ]
     _say_settings(screen, "backbone", settings)
-    _say_examples(screen)
     needed = " backbone.location=PATH" if backbone.content.get("origin") == "folder" else ""
-    screen.line(f"  task-stream run backbone={name}{needed} 'task=[sst2,rte]' limits.train=200")
+    run = f"task-stream run backbone={name}{needed} 'task=[sst2,rte]' limits.train=200"
+    _say_examples(screen, [run], extra)
 
 
 def _metric(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
@@ -331,10 +327,13 @@ def _page(title: str, said: Iterable[tuple[str, str]]) -> Screen:
     return screen
 
 
-def _say_examples(screen: Screen) -> None:
-    """Begin the lines of examples at a page's end."""
+def _say_examples(screen: Screen, commands: Iterable[str], extra: Path | None) -> None:
+    """Say commands to try, each with the folder of more YAML files that it needs."""
     screen.line()
     screen.line("For example", "bold")
+    more = "" if extra is None else f" --config-dir {shlex.quote(str(extra))}"
+    for command in commands:
+        screen.line(f"  {command}{more}")
 
 
 def _chosen(what: str, name: str, found: choices.Choices[Any]) -> choices.Choice[Any]:

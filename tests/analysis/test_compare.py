@@ -278,6 +278,15 @@ def test_runs_with_different_settings_are_different_methods() -> None:
         "adapter (backbone=minilm)",
         "adapter (backbone=bert_base)",
     ]
+    chosen = small | {"select": {"lr": [0.1, 0.2], "restarts": 2}}
+    assert labels(*(record_of("adapter", config=c) for c in (small, small | {"select": None}))) == [
+        "adapter",
+        "adapter",
+    ]
+    assert labels(*(record_of("adapter", config=c) for c in (small, chosen))) == [
+        "adapter (select=none)",
+        "adapter (select={lr: [0.1, 0.2], restarts: 2})",
+    ]
 
 
 def test_a_broken_promise_of_memory_is_loud() -> None:
@@ -607,6 +616,10 @@ def test_a_table_says_where_methods_have_unlike_numbers_of_steps() -> None:
     assert cells == ["1.00", "2.00", "0.00"]
     told = f"learners differ in training steps: lt_sft 2.00 {TIMES} those of the plain schedule"
     assert told in table.notes
+    twice = stepped("finetune", 42, 16, 16, seed=1)
+    config = twice.config | {"select": {"lr": [0.1, 0.2]}}
+    notes = table_of(plain, msgspec.structs.replace(twice, config=config)).notes
+    assert any(f"finetune with select 2.00 {TIMES}" in note for note in notes)
     alike = table_of(plain, stepped("adapter", 21, 8, 8))
     assert header not in [" ".join(text.split()) for text in alike.header]
     assert not any("steps" in note for note in alike.notes)

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from analysis.__main__ import main
 from analysis.figures.against_setting import against_setting
 from analysis.figures.along_stream import average, growth
 from analysis.figures.forgetting_marks import forgetting
+from analysis.figures.layer_ranges import layer_range_figure
 from analysis.figures.matrices import matrices
 from analysis.figures.orders import order_scores, orders
 from analysis.figures.score_against import cost, parameters
 from analysis.figures.setting_series import by_setting
 from analysis.figures.stability import stability
-from analysis.figures.style import NothingToDrawError
+from analysis.figures.style import NothingToDrawError, label_log_axis
 from analysis.figures.tradeoff import relative_percentiles, tradeoff
 from analysis.figures.write import TOGETHER
 from analysis.looks import COLOURS, look_of
@@ -28,6 +30,7 @@ from analysis.runs.pareto import pareto_front
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
 from stream.report.canvas import new_figure
+from stream.run.layer_ablation import LayerRangeScores
 from tests.analysis.made_runs import (
     MATRIX,
     METRICS,
@@ -91,6 +94,24 @@ def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
     assert finetune.get_label() == "finetune: 46.7 % at the end, 2 seeds"
     assert "95% t interval over 1 to 2 seeds" in " ".join(figure.get_suptitle().split())
     assert "generated data" in figure.get_suptitle()
+
+
+def test_average_shows_no_score_that_there_cannot_be() -> None:
+    """The interval of two seeds that are far apart does not make the axis longer."""
+    low = run_of(record_of(seed=1, matrix=[[0.1, None, None], [0.1, 0.1, None], [0.1] * 3]))
+    (axes,) = average([run_of(record_of(seed=0)), low]).axes
+    assert max(path.vertices[:, 1].max() for path in axes.collections[0].get_paths()) > 2
+    assert -1.1 <= axes.get_ylim()[0] < axes.get_ylim()[1] <= 1.1
+
+
+def test_equal_scores_without_layers_can_be_read() -> None:
+    without = np.array([[0.3125, 0.3125], [np.nan, 0.3125]])
+    scores = LayerRangeScores(ORDER[0], "test", 0.3125, without, 0.3125)
+    axes, bar = layer_range_figure([record_of()], [scores]).axes
+    assert {text.get_color() for text in axes.texts} == {"white"}
+    bar.figure.draw_without_rendering()
+    numbers = [tick.get_text() for tick in bar.get_yticklabels()]
+    assert len(set(numbers)) == len(numbers)
 
 
 def test_average_of_a_partial_run_ends_where_the_run_does() -> None:
@@ -212,6 +233,19 @@ def test_logarithmic_axes_say_so() -> None:
         ):
             assert ("logarithmic" in label) == (scale == "log" and bool(label))
     assert any("logarithmic" in axes.get_xlabel() for axes in figures[-1].axes)
+
+
+@pytest.mark.parametrize("ends", [(0.8, 1.7), (0.99, 1.06), (13, 19), (0.9, 6.2), (3, 90)])
+def test_a_logarithmic_axis_has_numbers_however_little_it_spans(ends: tuple[float, float]) -> None:
+    figure = new_figure(4, 3, "")
+    axes = figure.subplots()
+    axes.set_xlim(ends)
+    label_log_axis(axes.xaxis, "", FuncFormatter(lambda value, _: f"{value:g}"))
+    figure.draw_without_rendering()
+    places = [place for place in axes.get_xticks() if ends[0] <= place <= ends[1]]
+    numbers = {tick.get_text() for tick in axes.get_xticklabels()}
+    assert len(places) >= 3
+    assert {f"{place:g}" for place in places} <= numbers
 
 
 def test_stability_curves_run_over_all_steps() -> None:

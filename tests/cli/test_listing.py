@@ -127,6 +127,24 @@ def test_files_of_ones_own_are_listed_with_what_is_wrong_with_them(said, tmp_pat
     assert "a file of mine" in said("show", "task", "mine", *folder)
 
 
+@pytest.mark.parametrize("what", ["stream", "protocol", "backbone", "learner", "task"])
+def test_examples_name_the_folder_that_they_need(said, tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "of mine"
+    contents = {
+        "stream": "name: mine\ntasks: [rte, cola]\n",
+        "protocol": "# @package _global_\ntraining: {epochs: 2}\n",
+        "backbone": "origin: hub\nlocation: a/b\n",
+        "learner": "defaults: [adapter, _self_]\nsize: 8\n",
+        "task": MINE,
+    }
+    (folder / what).mkdir(parents=True)
+    (folder / what / "mine.yaml").write_text(contents[what])
+    text = said("show", what, "mine", "--config-dir", str(folder))
+    lines = text.partition("For example\n")[2].partition("\n\n")[0].splitlines()
+    assert lines
+    assert all(line.endswith(f" --config-dir '{folder}'") for line in lines)
+
+
 @pytest.mark.parametrize("name", ["adapter", "ewc", "joint", "majority", "ewc_adapter"])
 def test_show_has_every_setting_with_its_default(said, name: str) -> None:
     lines = said("show", "learner", name, width=80).splitlines()

@@ -44,6 +44,9 @@ def test_a_command_is_added_by_its_module(name: str) -> None:
     commands = argparse.ArgumentParser().add_subparsers()
     import_module(COMMANDS[name].module).add_commands(commands)
     assert name in commands.choices
+    helps = [parser.format_help() for parser in commands.choices.values()]
+    assert not [text for text in helps if "``" in text or "%%" in text]
+    assert not [line for text in helps for line in text.splitlines() if len(line) > 100]
 
 
 def test_commands_import_what_they_need() -> None:
