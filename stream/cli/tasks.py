@@ -54,11 +54,15 @@ def add_commands(commands: Any) -> None:
         "list", help="the same as without a command", argument_default=argparse.SUPPRESS
     )
     add_listing(listed, list_tasks)
-    show = parts.add_parser("show", help="read one task and account for every row")
+
+    def add(name: str, what: str) -> argparse.ArgumentParser:
+        return parts.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+
+    show = add("show", "read one task and account for every row")
     show.add_argument("task", help="a task of conf/task")
     show.add_argument("overrides", nargs="*", help="such as data=files data.root=FOLDER")
     show.set_defaults(execute=partial(_without_json, _show))
-    prepare = parts.add_parser("prepare", help="fetch and encode a stream once, for later runs")
+    prepare = add("prepare", "fetch and encode a stream once, for later runs")
     prepare.add_argument("overrides", nargs="*", help="such as data=hub stream=glue9")
     prepare.set_defaults(execute=partial(_without_json, _prepare))
     for part in (show, prepare):
@@ -68,7 +72,7 @@ def add_commands(commands: Any) -> None:
             default=argparse.SUPPRESS,
             help="a folder with more tasks, in task/",
         )
-    _add_inspect(parts.add_parser("inspect", help="look at a file and write a task YAML for it"))
+    _add_inspect(add("inspect", "look at a file and write a task YAML for it"))
 
 
 def _without_json(

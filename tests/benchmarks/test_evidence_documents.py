@@ -290,7 +290,7 @@ def operations(place: Place, method: str) -> list[float]:
     short = place.runs.get(f"minilm-operations/{method}-s1")
     if short is None:
         return []
-    run = place.seeds(method)[1]
+    run = next(iter(place.seeds(method).values()))
     spent = dict(zip(short["order"], short["flops"]["train"], strict=True))
     own = dict(zip(run["order"], run["timing"]["by_task"]["train_examples"], strict=True))
     examples = dict(zip(short["order"], short["timing"]["by_task"]["train_examples"], strict=True))
