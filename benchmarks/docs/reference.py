@@ -13,14 +13,19 @@ from importlib import import_module
 from pathlib import Path
 
 import stream
-from stream.cli.listing import settings_text
 from stream.cli.main import COMMANDS
 from stream.cli.tune import HELP as TUNE_HELP
 from stream.config import choices
 from stream.config.backbone import BackboneConfig
 from stream.config.cut import CutSpec
 from stream.config.data import FilesData, GeneratedData, HubData, Limits, StreamConfig
-from stream.config.description import SettingDescription, described_settings, meanings, shown
+from stream.config.description import (
+    SettingDescription,
+    described_settings,
+    meanings,
+    shown,
+    shown_settings,
+)
 from stream.config.router import RouterConfig
 from stream.config.run import (
     CheckpointConfig,
@@ -254,18 +259,29 @@ def tasks() -> str:
         for name, c in choices.streams().usable.items()
     ]
     protocols = [
-        (code(name), code(settings_text(c.content)), c.note)
+        (code(name), code(shown_settings(c.content)), c.note)
         for name, c in choices.protocols().usable.items()
     ]
     encoders = [(code(name), c.note) for name, c in choices.backbones().usable.items()]
+    experiments = [
+        (
+            code(name),
+            c.note,
+            ", ".join(map(code, c.content.varied)),
+            "; ".join(map(code, c.commands)),
+        )
+        for name, c in choices.experiments().usable.items()
+    ]
     header = ("task", "title", "kind", "labels", "metric", "source")
     return page(
-        "Tasks, streams, encoders",
-        "On the command line: `task-stream tasks`, `streams`, `protocols` and `backbones`.",
+        "Tasks, streams, encoders, experiments",
+        "On the command line: `task-stream tasks`, `streams`, `protocols`, `backbones` and "
+        "`experiments`.",
         f"## Tasks\n\n{table(header, rows)}",
         f"## Streams\n\n{table(('stream', 'tasks', 'what', 'in order', 'orders'), streams)}",
         f"## Protocols\n\n{table(('protocol', 'settings', 'what'), protocols)}",
         f"## Encoders\n\n{table(('backbone', 'what'), encoders)}",
+        f"## Experiments\n\n{table(('experiment', 'what', 'varies', 'command'), experiments)}",
     )
 
 

@@ -1,4 +1,4 @@
-"""``task-stream learners|tasks|streams|protocols|...``: what there is, a line each."""
+"""``task-stream learners|tasks|streams|metrics``: what there is, a line each."""
 
 import argparse
 import json
@@ -9,9 +9,8 @@ from typing import Any
 
 from stream.cli.table import Column, Group, Screen
 from stream.config import choices
-from stream.config.backbone import BackboneConfig
 from stream.config.data import StreamConfig
-from stream.config.description import shown
+from stream.config.description import shown_settings
 from stream.config.task import TaskSpec
 from stream.learners.description import LearnerDescription, broken_learners, described_learners
 from stream.metrics.glossary import OF_RUNS, OF_TASKS, Explained
@@ -43,18 +42,6 @@ STREAM_COLUMNS = (
     Column("orders", 3),
     Column("in this order", 2, is_elastic=True),
 )
-PROTOCOL_COLUMNS = (
-    Column("name"),
-    Column("settings", 1),
-    Column("what it is", 2, is_elastic=True),
-)
-BACKBONE_COLUMNS = (
-    Column("name"),
-    Column("encoder", 1, is_elastic=True),
-    Column("pooling", 2),
-    Column("weights", 3),
-    Column("location", 4),
-)
 METRIC_COLUMNS = (
     Column("name"),
     Column("what it says", 1, is_elastic=True),
@@ -66,12 +53,6 @@ MEMORY_WORDS = (
     ("forgets", "nothing keeps later tasks from changing what serves a task"),
     ("-", "nothing to forget: all tasks are learned at once"),
 )
-WEIGHTS = {
-    "package": "installed package",
-    "hub": "from the hub",
-    "folder": "in a folder",
-    "random": "random",
-}
 ARXIV = re.compile(r", arXiv \d+\.\d+")
 
 
@@ -79,13 +60,6 @@ def add_commands(commands: Any) -> None:
     """Add the listings to the command line, but for that of tasks."""
     add_listing(commands.add_parser("learners", description="The methods, a line each."), learners)
     add_listing(commands.add_parser("streams", description="The streams, a line each."), streams)
-    add_listing(
-        commands.add_parser("protocols", description="Rows and epochs as published, a line each."),
-        protocols,
-    )
-    add_listing(
-        commands.add_parser("backbones", description="The encoders, a line each."), encoders
-    )
     of_metrics = commands.add_parser("metrics", description="The metrics, a line each.")
     add_listing(of_metrics, metrics, has_files=False)
 
@@ -137,20 +111,20 @@ def learners(arguments: argparse.Namespace) -> None:
         [
             choice.name,
             choice.content.learner,
-            settings_text(choice.content.settings),
+            shown_settings(choice.content.settings),
             choice.summary.partition(" (")[0],
         ]
         for choice in presets.usable.values()
     ]
     screen.table(PRESET_COLUMNS, [Group("", rows)])
-    _say_broken(screen, broken)
+    say_broken(screen, broken)
     screen.line()
     screen.line("Memory", "bold")
     screen.definitions(MEMORY_WORDS)
     screen.line()
     headless = [learner.name for learner in known.values() if not learner.tags.uses_encoder]
     screen.paragraph(f"All but {' and '.join(headless)} also train a head for each task.")
-    _say_more(screen, hidden, "learner")
+    say_more(screen, hidden, "learner")
 
 
 def grouped(
@@ -194,11 +168,6 @@ def preset_values(preset: choices.Choice[choices.Preset]) -> dict[str, Any]:
     }
 
 
-def settings_text(settings: Mapping[str, Any]) -> str:
-    """Return settings as the command line has them."""
-    return " ".join(f"{name}={shown(value)}" for name, value in settings.items())
-
-
 def tasks(arguments: argparse.Namespace) -> None:
     """List the tasks."""
     found = choices.tasks(arguments.config_dir)
@@ -207,7 +176,7 @@ def tasks(arguments: argparse.Namespace) -> None:
         return
     screen = Screen()
     hidden = screen.table(TASK_COLUMNS, [Group("", list(map(_task_row, found.usable.values())))])
-    _say_broken(screen, found.broken)
+    say_broken(screen, found.broken)
     screen.line()
     screen.definitions(
         [
@@ -216,7 +185,7 @@ def tasks(arguments: argparse.Namespace) -> None:
             ("learn some", "task-stream run 'task=[sst2,rte]'"),
         ]
     )
-    _say_more(screen, hidden, "task")
+    say_more(screen, hidden, "task")
 
 
 def _task_row(task: choices.Choice[TaskSpec]) -> list[str]:
@@ -269,10 +238,10 @@ def streams(arguments: argparse.Namespace) -> None:
         for stream in found.usable.values()
     ]
     hidden = screen.table(STREAM_COLUMNS, [Group("", rows)])
-    _say_broken(screen, found.broken)
+    say_broken(screen, found.broken)
     screen.line()
     screen.paragraph("Any tasks in any order are a stream too: task-stream run 'task=[sst2,rte]'")
-    _say_more(screen, hidden, "stream")
+    say_more(screen, hidden, "stream")
 
 
 def _range(names: Iterable[str]) -> str:
@@ -299,62 +268,6 @@ def stream_values(stream: choices.Choice[StreamConfig]) -> dict[str, Any]:
     }
 
 
-def protocols(arguments: argparse.Namespace) -> None:
-    """List the protocols."""
-    _list_settings(
-        arguments,
-        "protocol",
-        choices.protocols(arguments.config_dir),
-        PROTOCOL_COLUMNS,
-        lambda protocol: [protocol.name, settings_text(protocol.content), protocol.summary],
-    )
-
-
-def encoders(arguments: argparse.Namespace) -> None:
-    """List the pretrained encoders."""
-    _list_settings(
-        arguments,
-        "backbone",
-        choices.backbones(arguments.config_dir),
-        BACKBONE_COLUMNS,
-        lambda backbone: [
-            backbone.name,
-            backbone.summary or "-",
-            str(backbone.content.get("pooling", BackboneConfig.pooling)),
-            WEIGHTS.get(str(backbone.content.get("origin")), "-"),
-            str(backbone.content.get("location", "-")),
-        ],
-    )
-
-
-def _list_settings(
-    arguments: argparse.Namespace,
-    kind: str,
-    found: choices.Choices[dict[str, Any]],
-    columns: Sequence[Column],
-    row: Callable[[choices.Choice[dict[str, Any]]], list[str]],
-) -> None:
-    """List files of settings: ``kind`` says what they are, ``row`` what stands in a line."""
-    if arguments.json:
-        values = list(map(settings_values, found.usable.values()))
-        print_json({f"{kind}s": values, "broken": found.broken})
-        return
-    screen = Screen()
-    hidden = screen.table(columns, [Group("", list(map(row, found.usable.values())))])
-    _say_broken(screen, found.broken)
-    _say_more(screen, hidden, kind)
-
-
-def settings_values(choice: choices.Choice[dict[str, Any]]) -> dict[str, Any]:
-    """Return a file of settings as JSON has it."""
-    return {
-        "name": choice.name,
-        "note": choice.note,
-        "settings": choice.content,
-        "file": str(choice.file),
-    }
-
-
 def metrics(arguments: argparse.Namespace) -> None:
     """List the metrics."""
     if arguments.json:
@@ -370,7 +283,7 @@ def metrics(arguments: argparse.Namespace) -> None:
             Group("Of a run: in metrics of results.json", _metric_rows(OF_RUNS)),
         ],
     )
-    _say_more(screen, hidden, "metric")
+    say_more(screen, hidden, "metric")
 
 
 def _metric_rows(known: Mapping[str, Explained]) -> Sequence[Sequence[str]]:
@@ -388,7 +301,7 @@ def print_json(values: object) -> None:
     print(json.dumps(values, indent=2, ensure_ascii=False, default=str))
 
 
-def _say_broken(screen: Screen, broken: Mapping[str, str]) -> None:
+def say_broken(screen: Screen, broken: Mapping[str, str]) -> None:
     """Say what cannot be used, and why."""
     if broken:
         screen.line()
@@ -397,7 +310,7 @@ def _say_broken(screen: Screen, broken: Mapping[str, str]) -> None:
         screen.line(f"{name}: {reason}")
 
 
-def _say_more(screen: Screen, hidden: Sequence[str], what: str) -> None:
+def say_more(screen: Screen, hidden: Sequence[str], what: str) -> None:
     """Say where the rest is."""
     screen.line()
     if hidden:

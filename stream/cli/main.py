@@ -32,10 +32,13 @@ COMMANDS = {
     "learners": Command("stream.cli.listing", "every method, a line each; --json for programs"),
     "tasks": Command("stream.cli.tasks", "every task; show one, prepare a stream, inspect a file"),
     "streams": Command("stream.cli.listing", "every stream of tasks"),
-    "protocols": Command("stream.cli.listing", "every preset of rows and epochs, as published"),
-    "backbones": Command("stream.cli.listing", "every pretrained encoder"),
+    "protocols": Command(
+        "stream.cli.preset_listing", "every preset of rows and epochs, as published"
+    ),
+    "backbones": Command("stream.cli.preset_listing", "every pretrained encoder"),
+    "experiments": Command("stream.cli.preset_listing", "every prepared run and sweep"),
     "metrics": Command("stream.cli.listing", "every metric, of a task and of a run"),
-    "show": Command("stream.cli.show", "one learner, task, stream, protocol, backbone or metric"),
+    "show": Command("stream.cli.show", "one of these, with everything: show learner adapter"),
     "predict": Command("stream.cli.predict", "answer texts with what a run has learned"),
     "export": Command("stream.cli.export", "write one learned task as files that stand alone"),
     "compare": Command("analysis.commands", "one table of runs, over seeds"),

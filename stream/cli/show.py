@@ -1,4 +1,4 @@
-"""``task-stream show learner|task|stream|protocol|backbone|metric NAME``: one, with everything."""
+"""``task-stream show learner|task|stream|experiment|... NAME``: one, with everything."""
 
 import argparse
 import os
@@ -8,12 +8,17 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from stream.cli import listing
+from stream.cli import listing, preset_listing
 from stream.cli.table import Screen
 from stream.config import choices
 from stream.config.backbone import BackboneConfig
 from stream.config.data import StreamConfig
-from stream.config.description import SettingDescription, described_settings, shown
+from stream.config.description import (
+    SettingDescription,
+    described_settings,
+    shown,
+    shown_settings,
+)
 from stream.config.task import SourceColumns, TaskSpec
 from stream.errors import UserError, choose, require
 from stream.learners.description import LearnerDescription, broken_learners, described_learners
@@ -113,7 +118,7 @@ def _about(
 ) -> Iterator[tuple[str, str]]:
     """Yield what is to be said of a method, by name."""
     if preset:
-        different = listing.settings_text(preset.content.settings)
+        different = shown_settings(preset.content.settings)
         yield "preset", f"{learner.name} with {different}"
     yield "paper", learner.tags.paper
     memory = listing.MEMORY[learner.perfect_memory]
@@ -138,7 +143,7 @@ def _say_settings(screen: Screen, group: str, settings: Sequence[SettingDescript
     for text, setting in zip(given, settings, strict=True):
         screen.line(f"  {text:{room}}  {_form(setting)}")
         inner = setting.default if isinstance(setting.default, dict) else {}
-        said = (setting.meaning.removesuffix("."), setting.effect, listing.settings_text(inner))
+        said = (setting.meaning.removesuffix("."), setting.effect, shown_settings(inner))
         screen.paragraph("; ".join(text for text in said if text), "      ")
 
 
@@ -261,24 +266,45 @@ def _protocol(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FB
     """Show a protocol."""
     protocol = _chosen("protocol", name, choices.protocols(extra))
     if as_json:
-        listing.print_json(listing.settings_values(protocol))
+        listing.print_json(preset_listing.settings_values(protocol))
         return
     screen = _page(
         f"{name}: {protocol.summary}".removesuffix(": "),
         [
             ("about", _rest(protocol)),
-            ("settings", listing.settings_text(protocol.content)),
+            ("settings", shown_settings(protocol.content)),
             ("file", _near(protocol.file)),
         ],
     )
     _say_examples(screen, [f"task-stream run stream=cl5 protocol={name}"], extra)
 
 
+def _experiment(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
+    """Show a prepared run or sweep."""
+    experiment = _chosen("experiment", name, choices.experiments(extra))
+    if as_json:
+        listing.print_json(preset_listing.experiment_values(experiment))
+        return
+    settings, varied = experiment.content.settings, experiment.content.varied
+    screen = _page(
+        f"{name}: {experiment.summary}".removesuffix(": "),
+        [
+            ("about", _rest(experiment)),
+            ("settings", shown_settings(settings)),
+            *((f"varies {name}", ", ".join(values)) for name, values in varied.items()),
+            ("file", _near(experiment.file)),
+        ],
+    )
+    sweep = "-m " if varied else ""
+    commands = experiment.commands or [f"task-stream run {sweep}experiment={name}"]
+    _say_examples(screen, commands, extra)
+
+
 def _backbone(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
     """Show a backbone."""
     backbone = _chosen("backbone", name, choices.backbones(extra))
     if as_json:
-        listing.print_json(listing.settings_values(backbone))
+        listing.print_json(preset_listing.settings_values(backbone))
         return
     screen = _page(
         f"{name}: {backbone.summary}".removesuffix(": "),
@@ -364,5 +390,6 @@ SHOWN: Mapping[str, Callable[[str, Path | None, bool], None]] = {
     "stream": _stream,
     "protocol": _protocol,
     "backbone": _backbone,
+    "experiment": _experiment,
     "metric": _metric,
 }

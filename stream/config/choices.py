@@ -1,4 +1,4 @@
-"""The YAML files that can be chosen: tasks, streams, protocols, backbones, presets of learners.
+"""The YAML files that can be chosen: tasks, streams, protocols, presets of learners and more.
 
 They are read one by one, not composed. A file that cannot be used breaks nothing but its own name.
 """
@@ -6,6 +6,7 @@ They are read one by one, not composed. A file that cannot be used breaks nothin
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -26,7 +27,9 @@ from stream.config.task_node import task_schema
 from stream.errors import UserError, choose, first_line, require
 
 Kind = TypeVar("Kind")
-SENTENCE_END = re.compile(r"(?<! al)\.\s+")
+SENTENCE_END = re.compile(r"(?<! al)\.\s+|(?<=\?)\s+")
+SWEPT = "hydra.sweeper.params."
+INDENTED = "#   "
 
 
 @dataclass(frozen=True)
@@ -36,19 +39,21 @@ class Choice(Generic[Kind]):
     Attributes:
         name: its name on the command line.
         file: where it is.
-        note: the comment that it begins with, on one line.
+        note: the comment that it begins with, on one line, without its commands.
         content: what it says.
+        commands: those in the comment; they are indented there.
     """
 
     name: str
     file: Path
     note: str
     content: Kind
+    commands: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
         """The first sentence of the note, without its full stop."""
-        return SENTENCE_END.split(self.note, 1)[0].removesuffix(".")
+        return SENTENCE_END.split(self.note, maxsplit=1)[0].removesuffix(".")
 
 
 @dataclass
@@ -75,6 +80,19 @@ class Preset:
 
     learner: str
     settings: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A prepared run, or a sweep of several.
+
+    Attributes:
+        settings: what it sets, by dotted names; choices of groups, such as the learner, come first.
+        varied: what differs between its runs, and the values; empty for one run.
+    """
+
+    settings: dict[str, Any]
+    varied: dict[str, list[str]]
 
 
 def names(group: str, extra: Path | None = None) -> list[str]:
@@ -114,6 +132,11 @@ def streams(extra: Path | None = None) -> Choices[StreamConfig]:
 def protocols(extra: Path | None = None) -> Choices[dict[str, Any]]:
     """Return the settings of each protocol by dotted names. ``extra`` is one more folder."""
     return _choices("protocol", extra, lambda name, content: _settings(content))
+
+
+def experiments(extra: Path | None = None) -> Choices[Experiment]:
+    """Return the prepared runs and sweeps. ``extra`` is one more folder, with ``experiment/``."""
+    return _choices("experiment", extra, lambda name, content: _experiment(content))
 
 
 def backbones(extra: Path | None = None) -> Choices[dict[str, Any]]:
@@ -162,21 +185,24 @@ def _choices(
             text = file.read_text(encoding="utf-8")
             content = OmegaConf.to_container(OmegaConf.create(text or "{}"), resolve=False)
             require(isinstance(content, dict), "it is a list")
-            found.usable[name] = Choice(name, file, _note(text), read(name, cast("Any", content)))
+            note, commands = _note(text)
+            made = read(name, cast("Any", content))
+            found.usable[name] = Choice(name, file, note, made, commands)
         except (UserError, OmegaConfBaseException, YAMLError, OSError, ValueError) as error:
             found.broken[name] = f"{file}: {first_line(error)}"
     return found
 
 
-def _note(text: str) -> str:
-    """Return the comment that a file begins with, on one line; Hydra's own lines are none."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            break
-        if not line.startswith("# @package"):
-            lines.append(line.removeprefix("#").strip())
-    return " ".join(lines)
+def _note(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the comment that a file begins with, on one line, and the commands in it.
+
+    Hydra's own lines are none of it.
+    """
+    lines = list(takewhile(lambda line: line.startswith("#"), text.splitlines()))
+    commands = [line for line in lines if line.startswith(INDENTED)]
+    said = [line for line in lines if line not in commands and not line.startswith("# @package")]
+    note = " ".join(line.removeprefix("#").strip() for line in said)
+    return note, tuple(line.removeprefix("#").strip() for line in commands)
 
 
 def _of(content: Mapping[str, Any], key: str) -> Any:
@@ -222,7 +248,26 @@ def _settings(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     for key, value in content.items():
         inner = _settings(value, f"{above}{key}.") if isinstance(value, dict) else None
         found |= {f"{above}{key}": value} if inner is None else inner
-    return {key: value for key, value in found.items() if key != "protocol"}
+    return {key: value for key, value in found.items() if key not in ("protocol", "experiment")}
+
+
+def _experiment(content: Mapping[str, Any]) -> Experiment:
+    """Return a prepared run or sweep from its file."""
+    groups: dict[str, Any] = {}
+    for entry in content.get("defaults", []):
+        for key, value in entry.items() if isinstance(entry, dict) else ():
+            groups[str(key).removeprefix("override ").removeprefix("/")] = value
+    given = _settings({key: value for key, value in content.items() if key != "defaults"})
+    swept = {key for key in given if key.startswith(SWEPT)}
+    return Experiment(
+        groups | {key: value for key, value in given.items() if key not in swept},
+        {key.removeprefix(SWEPT): _list(given[key]) for key in given if key in swept},
+    )
+
+
+def _list(values: object) -> list[str]:
+    """Return the values of a sweep, each as text."""
+    return [value.strip() for value in str(values).split(",")]
 
 
 def _backbone(name: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -133,9 +133,20 @@ def _effect(rule: Rule, settings: type[Settings]) -> str:
 def shown(value: object) -> str:
     """Return a value as the command line takes it.
 
-    >>> shown(None), shown(True), shown(2e-3)
-    ('null', 'true', '0.002')
+    >>> shown(None), shown(True), shown(2e-3), shown(["sst2", "rte"])
+    ('null', 'true', '0.002', '[sst2,rte]')
     """
     if value is None:
         return "null"
+    if isinstance(value, list):
+        return f"[{','.join(map(shown, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shown_settings(settings: Mapping[str, Any]) -> str:
+    """Return settings by name as the command line has them.
+
+    >>> shown_settings({"training.epochs": 1, "order": "random"})
+    'training.epochs=1 order=random'
+    """
+    return " ".join(f"{name}={shown(value)}" for name, value in settings.items())

@@ -13,10 +13,11 @@ from stream.cli.main import main
 from stream.cli.show import SHOWN
 from stream.cli.table import Column, Group, Screen
 from stream.cli.tasks import add_commands
+from stream.config.compose import compose_run
 from stream.learners import LEARNERS
 
 ROOT = Path(__file__).parent.parent.parent
-LISTINGS = ("learners", "tasks", "streams", "protocols", "backbones", "metrics")
+LISTINGS = ("learners", "tasks", "streams", "protocols", "backbones", "experiments", "metrics")
 ESCAPE = "\x1b"
 MINE = """\
 mine:
@@ -84,6 +85,17 @@ def test_json_has_every_name(said) -> None:
     assert protocols["online"] == {"training.epochs": 1, "training.min_steps": 0}
     backbones = json.loads(said("backbones", "--json"))["backbones"]
     assert {backbone["name"] for backbone in backbones} == stems("backbone")
+    experiments = {e["name"]: e for e in json.loads(said("experiments", "--json"))["experiments"]}
+    assert set(experiments) == stems("experiment")
+    assert experiments["fig4_topk"]["settings"]["learner"] == "topk"
+    assert experiments["fig4_topk"]["varied"]["seed"] == ["1", "2", "3"]
+    for name, experiment in experiments.items():
+        assert experiment["commands"]
+        assert f"experiment={name}" in experiment["commands"][0]
+        composed = compose_run(ROOT / "conf", [f"experiment={name}"])[0]
+        assert composed.experiment == name
+        if "learner" in experiment["settings"]:
+            assert composed.learner.name == experiment["settings"]["learner"]
     assert "bwt" in {metric["name"] for metric in json.loads(said("metrics", "--json"))["of_runs"]}
 
 
@@ -127,7 +139,9 @@ def test_files_of_ones_own_are_listed_with_what_is_wrong_with_them(said, tmp_pat
     assert "a file of mine" in said("show", "task", "mine", *folder)
 
 
-@pytest.mark.parametrize("what", ["stream", "protocol", "backbone", "learner", "task"])
+@pytest.mark.parametrize(
+    "what", ["stream", "protocol", "backbone", "learner", "task", "experiment"]
+)
 def test_examples_name_the_folder_that_they_need(said, tmp_path: Path, what: str) -> None:
     folder = tmp_path / "of mine"
     contents = {
@@ -136,6 +150,7 @@ def test_examples_name_the_folder_that_they_need(said, tmp_path: Path, what: str
         "backbone": "origin: hub\nlocation: a/b\n",
         "learner": "defaults: [adapter, _self_]\nsize: 8\n",
         "task": MINE,
+        "experiment": "# @package _global_\nexperiment: mine\ntraining: {epochs: 2}\n",
     }
     (folder / what).mkdir(parents=True)
     (folder / what / "mine.yaml").write_text(contents[what])
@@ -165,6 +180,7 @@ def test_show_shows_one_of_each_kind(said) -> None:
         ("stream", "glue9"),
         ("protocol", "rows20"),
         ("backbone", "tiny"),
+        ("experiment", "orders"),
         ("metric", "bwt"),
     ):
         assert said("show", what, name).startswith(f"{name}: ")
@@ -187,6 +203,7 @@ def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str], what: s
         "stream": "glue9",
         "protocol": "rows200",
         "backbone": "tiny",
+        "experiment": "orders",
         "metric": "bwt",
     }
     assert main(["show", what, f"{near[what]}x"]) == 2
