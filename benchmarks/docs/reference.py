@@ -264,12 +264,7 @@ def tasks() -> str:
     ]
     encoders = [(code(name), c.note) for name, c in choices.backbones().usable.items()]
     experiments = [
-        (
-            code(name),
-            c.note,
-            ", ".join(map(code, c.content.varied)),
-            "; ".join(map(code, c.commands)),
-        )
+        (code(name), c.note, *(", ".join(map(code, of)) for of in (c.content.varied, c.commands)))
         for name, c in choices.experiments().usable.items()
     ]
     header = ("task", "title", "kind", "labels", "metric", "source")
