@@ -62,15 +62,15 @@ def without_nesting(table: pa.Table) -> tuple[pa.Table, list[str]]:
     while True:
         while any(pa.types.is_struct(kind) for kind in table.schema.types):
             table = table.flatten()
-        lists = [name for name in table.column_names if _has_one_item(table.column(name))]
+        # By position: two columns may have one name.
+        lists = [at for at, column in enumerate(table.columns) if _has_one_item(column)]
         if not lists:
             return table.replace_schema_metadata(kept), single
-        for name in lists:
-            column = table.column(name)
+        for at in lists:
+            column, name = table.column(at), table.column_names[at]
             items = [value[0] if value else None for value in column.to_pylist()]
-            array = pa.array(items, column.type.value_type)
-            table = table.set_column(table.column_names.index(name), name, array)
-        single.extend(lists)
+            table = table.set_column(at, name, pa.array(items, column.type.value_type))
+            single.append(name)
 
 
 def _has_one_item(column: pa.ChunkedArray) -> bool:
