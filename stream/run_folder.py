@@ -34,6 +34,7 @@ RUN = Place("run folder", "hydra.run.dir")
 SWEEP = Place("sweep folder", "hydra.sweep.dir")
 CACHE = Place("cache", "cache")
 EXPORT = Place("export", "--out")
+OWN_TASKS = Place("folder of tasks", "--out")
 
 
 def check_writable(folder: Path, place: Place) -> None:
