@@ -37,6 +37,11 @@ EXPORT = Place("export", "--out")
 OWN_TASKS = Place("folder of tasks", "--out")
 
 
+def run_folder_of(path: Path) -> Path:
+    """Return the run folder that a path names: itself, or that of the ``results.json`` it names."""
+    return path.parent if path.name == FILE_NAME and path.is_file() else path
+
+
 def check_writable(folder: Path, place: Place) -> None:
     """Check that a folder can be made and written to; nothing is made or written.
 
