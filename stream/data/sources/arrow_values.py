@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from stream.errors import require
+from stream.errors import require, understood
 
 pc: Any = pyarrow.compute  # a type checker does not see functions that are created at import
 MAX_STRING_BYTES = 2**31 - 1  # of one array with 32-bit offsets
@@ -90,9 +90,13 @@ def plain_table(table: pa.Table, where: str) -> tuple[pa.Table, dict[str, list[s
         where: the file's path, for messages.
 
     Raises:
-        UserError: a label number has no name.
+        UserError: a label number has no name, or the schema's own words are not understood.
     """
-    stored = dict(class_names(features(table.schema)))
+    said = f"{where}: what its schema says of classes (under 'huggingface')"
+    with understood(said):
+        stored = dict(class_names(features(table.schema)))
+    odd = [name for name, names in stored.items() if not isinstance(names, list)]
+    require(not odd, f"{said} cannot be understood: the names of {', '.join(odd)} are no list")
     found = {}
     for at, name in enumerate(table.column_names):
         column = _plain(table.column(at))
