@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stream.config.compose import override
+from stream.config.given import refuse_twice
+from stream.config.typed import in_grammar, parse
 from stream.errors import require
 from stream.formatting import stream_title
 from stream.record.run_record import RunRecord
@@ -18,7 +20,7 @@ from stream.report.many import is_many
 from stream.report.status import console_for
 from stream.run.lock import exclusive_writer
 from stream.run.settings import compose_settings
-from stream.run_folder import refuse_used_folder
+from stream.run_folder import refuse_used_folder, run_folder_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,12 +39,12 @@ class Results:
     """
 
     def __init__(self, folder: str | Path):
-        """Read the record in a run folder.
+        """Read the record in a run folder, which its ``results.json`` may name, too.
 
         Raises:
             UserError: there is none that is understood here.
         """
-        self.folder = Path(folder)
+        self.folder = run_folder_of(Path(folder))
         self.record = RunRecord.read(self.folder)
 
     def __repr__(self) -> str:
@@ -154,8 +156,14 @@ def run_stream(
         TrainingDivergedError: a loss that is not finite; the rows so far are in the folder.
         Interrupted: a signal asked to stop; ``task-stream run resume=FOLDER`` goes on.
     """
+    require(
+        not isinstance(overrides, str), f"overrides must be a list of settings: [{overrides!r}]"
+    )
     given = [override(name, value) for name, value in settings.items()]
     chosen = [*given, *overrides]
+    refuse_twice(parse(in_grammar(text, multirun=False) for text in chosen))
+    moved = folder is not None and any(text.startswith("hydra.run.dir=") for text in chosen)
+    require(not moved, "folder and hydra.run.dir name the run folder twice; give one of them")
     config, new = compose_settings(chosen)
     for name in ("resume", "sweep"):
         unset = getattr(config, name) is None

@@ -34,6 +34,12 @@ RUN = Place("run folder", "hydra.run.dir")
 SWEEP = Place("sweep folder", "hydra.sweep.dir")
 CACHE = Place("cache", "cache")
 EXPORT = Place("export", "--out")
+OWN_TASKS = Place("folder of tasks", "--out")
+
+
+def run_folder_of(path: Path) -> Path:
+    """Return the run folder that a path names: itself, or that of the ``results.json`` it names."""
+    return path.parent if path.name == FILE_NAME and path.is_file() else path
 
 
 def check_writable(folder: Path, place: Place) -> None:

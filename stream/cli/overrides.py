@@ -11,7 +11,7 @@ from stream.cli.command_line import CommandLine
 from stream.cli.trials import Trials
 from stream.config.composition import Composition
 from stream.config.effect import check_effects
-from stream.config.given import given_settings
+from stream.config.given import given_settings, refuse_twice
 from stream.config.names import GROUPS
 from stream.config.typed import OPTIONAL, parse
 from stream.errors import NeededError, require, unknown
@@ -52,7 +52,7 @@ def check_command_line(folder: Path, line: CommandLine) -> None:
     if not line.runs and not (line.shows and line.overrides):
         return
     overrides = parse(line.settings())
-    _refuse_twice(overrides)
+    refuse_twice(overrides)
     _refuse_without_effect(overrides, multirun=line.multirun)
     trials = Trials(folder, overrides, line.config_name)
     first = trials.first()
@@ -87,18 +87,6 @@ def _check_run(composition: Composition, line: CommandLine, overrides: Sequence[
         check_effects([(config, given_settings(overrides))])
     if line.runs and config.resume is None:
         refuse_used_folder(composition.run_folder)
-
-
-def _refuse_twice(overrides: Sequence[Override]) -> None:
-    """Raise UserError for a setting with two values: only one of them would count."""
-    first: dict[str, Override] = {}
-    for override in overrides:
-        other = first.setdefault(override.key_or_group, override)
-        require(
-            other.input_line == override.input_line,
-            f"{override.key_or_group} is given twice ({other.input_line} and "
-            f"{override.input_line}); give it once",
-        )
 
 
 def _refuse_without_effect(overrides: Sequence[Override], *, multirun: bool) -> None:

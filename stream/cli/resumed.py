@@ -9,6 +9,7 @@ from stream.config.compose import override
 from stream.errors import require
 from stream.record.run_record import RunRecord
 from stream.run.settings import compose_settings
+from stream.run_folder import run_folder_of
 
 ROOT = Path("runs")
 """Where ``resume=auto`` looks."""
@@ -41,7 +42,7 @@ def with_run_folder(line: CommandLine) -> CommandLine:
             return line
         print(f"resume=auto: going on with {folder}")
     else:
-        folder = Path(asked)
+        folder = run_folder_of(Path(asked))
         line = _without_known(line, RunRecord.read(folder))
     given = line.value("hydra.run.dir")
     require(

@@ -29,6 +29,7 @@ from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError, require
 from stream.formatting import count, stream_title
 from stream.run.settings import compose_settings
+from stream.run_folder import OWN_TASKS, check_writable, folder_errors
 
 SUFFIXES = (*PARQUET, *JSON, *TEXT, ".gz", ".zip", ".bz2", ".zst", ".xz")
 DIALECT_HELP = {
@@ -163,6 +164,7 @@ def _inspect(arguments: argparse.Namespace) -> None:
         "--name names one file's task; got more",
     )
     names = _task_names(arguments)
+    check_writable(arguments.out / "task", OWN_TASKS)
     dialect = DialectSpec(**{f.name: getattr(arguments, f.name) for f in fields(DialectSpec)})
     wanted = Wanted(tuple(arguments.text), arguments.label, arguments.target, dialect)
     inspected: dict[str, Inspection] = {}
@@ -170,10 +172,12 @@ def _inspect(arguments: argparse.Namespace) -> None:
         inspected[name] = inspect_file(path, name, wanted)
         print("\n".join(report(inspected[name])))
     folder = arguments.out / "task"
-    folder.mkdir(parents=True, exist_ok=True)
-    for (name, found), path in zip(inspected.items(), arguments.files, strict=True):
-        target = folder / f"{name}.yaml"
-        target.write_text(found.yaml, encoding="utf-8")
+    targets = {name: folder / f"{name}.yaml" for name in names}
+    with folder_errors(folder, OWN_TASKS):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, found in inspected.items():
+            targets[name].write_text(found.yaml, encoding="utf-8")
+    for (name, target), path in zip(targets.items(), arguments.files, strict=True):
         stem = proposed_name(_stem(path))
         is_other = arguments.name is None and name != stem
         why = f" (the program has a task {stem!r} of its own)" if is_other else ""

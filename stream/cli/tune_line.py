@@ -261,8 +261,21 @@ def _searched(name: str, given: Space, fixed: Sequence[str]) -> tuple[Searched, 
     config = composition.run_config()
     several = {key: values for key, values in given.items() if key not in single}
     space = checked(several, config.learner) if several else default_space(config.learner)
+    if not several:
+        _refuse_fixed(space, settings)
     first = {k: v.low if isinstance(v, Interval) else v[0] for k, v in space.items()}
     tried = [override(f"learner.{key}", value) for key, value in first.items()]
     check_command_line(conf_folder(), CommandLine(["-m", *settings, *tried]))
     fixed_too = {key: (value,) for key, value in single.items()}
     return Searched(name, config.learner, {**fixed_too, **space}), config
+
+
+def _refuse_fixed(space: Space, settings: Sequence[str]) -> None:
+    """Raise UserError for one given value of what would be searched: nothing is left then."""
+    searched = {f"learner.{key}" for key in space}
+    fixed = [text for text in settings if text.partition("=")[0] in searched]
+    require(
+        not fixed,
+        f"{', '.join(fixed)} leaves nothing to search: give several values (learner.NAME=A,B) of "
+        "it or of another setting",
+    )

@@ -8,8 +8,8 @@ from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 from yaml import YAMLError
 
 from stream.config.members import not_a_member
@@ -93,7 +93,17 @@ def _setting_error(
         if last not in (field.name for field in fields(schema)):
             root = parent._get_root()
             return unknown_setting(_as_given(key, overrides), siblings, chosen_in(root))
+    if isinstance(cause, ConfigKeyError | ConfigAttributeError) and isinstance(parent, DictConfig):
+        return _no_key(str(key), path, parent)
     return UserError(f"{key}: {first_line(cause)}")
+
+
+def _no_key(key: str, path: str, parent: DictConfig) -> UserError:
+    """Return the error for a key that a dict of the settings lacks, such as a task."""
+    if path == "task":
+        return unknown("task of this run", key.removeprefix("task."), map(str, parent))
+    error = unknown("setting", key, [f"{path}.{name}" for name in parent])
+    return UserError(f"{error}; +{key}=VALUE adds one")
 
 
 def _as_given(key: str, overrides: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, cast
 
@@ -118,6 +119,8 @@ def _in_grammar(key: str, value: object) -> str:
         return QuotedString(value, Quote.single).with_quotes()
     if isinstance(value, bool | int | float):
         return str(value).lower()
+    if isinstance(value, Integral):  # such as NumPy's
+        return str(int(value))
     if isinstance(value, list | tuple):
         return f"[{','.join(_in_grammar(key, item) for item in value)}]"
     raise UserError(f"{key}={value!r} is no text, number or list; use overrides=['{key}.NAME=...']")

@@ -1,7 +1,7 @@
 """Settings: which tasks a run learns, where their rows come from, and how many are used."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -55,6 +55,15 @@ class StreamConfig(Settings):
             choose(f"order of stream {self.name!r}", name, self.orders)
         for name in self.cut:
             choose(f"task of stream {self.name!r}", name, self.tasks)
+        for group in self.shared_labels:
+            several = len(set(group)) > 1
+            require(several, f"stream.shared_labels: a group has two tasks or more, got {group}")
+
+    def check_shared(self, tasks: Iterable[str]) -> None:
+        """Raise UserError for shared labels of what is neither in the stream nor in ``tasks``."""
+        known = dict.fromkeys([*tasks, *self.tasks])
+        for name in (name for group in self.shared_labels for name in group):
+            choose("task of stream.shared_labels", name, known)
 
     def with_parts(self, parts: Mapping[str, Sequence[str]]) -> "StreamConfig":
         """Return the stream with the parts of sets in the places of the sets.

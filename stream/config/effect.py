@@ -128,6 +128,7 @@ TABLE = (
         lambda config: config.scenario == "shared_head",
         "with scenario={scenario}; use scenario=shared_head",
     ),
+    Effect(("shared_head.mask",), _steps, NO_STEPS),
     Effect(
         ("stream.shared_labels",),
         lambda config: config.scenario != "known",
@@ -138,6 +139,7 @@ TABLE = (
         lambda config: config.workers.used,
         "with workers.count=1; use workers=2 or more",
     ),
+    Effect(("workers.per_gpu",), lambda config: config.device != "cpu", "with device=cpu"),
     Effect(("limits.seed",), _sampled, "with limits.train=null limits.per_class=null"),
     Effect(("data.root",), _rooted, "on these tasks: the folders of their files are absolute"),
     Effect(("task.*.files.*", "task.*.original.*"), _from("files"), "with data={data}"),
@@ -181,6 +183,9 @@ def _without_effect(config: RunConfig, name: str) -> str | None:
         "scenario": config.scenario,
         "router": config.router.kind,
     }
+    group, _, field = name.partition(".")
+    if group == "learner" and field in (config.select or ()):
+        return f"with select.{field}, whose values are tried instead"
     for row in TABLE:
         matches = any(fnmatchcase(name, pattern) for pattern in row.settings)
         if matches and not row.used(config):

@@ -44,10 +44,16 @@ def _owners() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {name: [] for name in _of_all_runs(RunConfig)}
     store = ConfigStore.instance()
     for group in SCHEMA_GROUPS:
-        for file in store.list(group):
+        for file in _files(group):
             for key in store.load(f"{group}/{file}").node:
                 found.setdefault(f"{group}.{key}", []).append(file.removesuffix(".yaml"))
     return found
+
+
+def _files(group: str) -> list[str]:
+    """Return the choices in Hydra's store; none where nothing was registered, as to read a run."""
+    store = ConfigStore.instance()
+    return store.list(group) if group in store.repo else []
 
 
 def _of_all_runs(schema: type, path: str = "") -> Iterator[str]:
@@ -101,7 +107,7 @@ def chosen_in(root: object) -> dict[str, str]:
     store = ConfigStore.instance()
     for group in SCHEMA_GROUPS:
         schema = None if OmegaConf.is_missing(root, group) else root.get(group)
-        for file in store.list(group):
+        for file in _files(group):
             kind = OmegaConf.get_type(store.load(f"{group}/{file}").node)
             if schema is not None and OmegaConf.get_type(schema) is kind:
                 found[group] = file.removesuffix(".yaml")

@@ -45,8 +45,17 @@ def locate(config: BackboneConfig) -> str:
 
 
 def tokenizer_location(config: BackboneConfig) -> str:
-    """Return where the tokenizer's files are: ``backbone.tokenizer``, or the encoder's own."""
+    """Return where the tokenizer's files are: ``backbone.tokenizer``, or the encoder's own.
+
+    Raises:
+        UserError: random weights without a tokenizer; otherwise as `locate`.
+    """
     if config.tokenizer is None:
+        require(
+            config.origin != "random",
+            f"backbone {config.name!r} has random weights and no tokenizer of its own; give "
+            "backbone.tokenizer=PATH (a folder, an installed package or an id on the hub)",
+        )
         return locate(config)
     package = _package(config.tokenizer)
     return os.path.expanduser(config.tokenizer) if package is None else str(package / "model")

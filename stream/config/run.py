@@ -231,6 +231,7 @@ class RunConfig(Settings):
         """
         super().__post_init__()
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
+        self.stream.check_shared(self.task)
         self._cut_sets()
         orders = () if self.stream_name == CUSTOM else self.stream.orders
         choose("order", self.order, (*ORDERS, *orders))

@@ -12,6 +12,7 @@ from stream.run.checkpoint_manager import SavedRun
 from stream.run.run import Run
 from stream.run.settings import recorded_config
 from stream.run.setup import build_run
+from stream.run_folder import run_folder_of
 
 
 def serve_run(folder: Path, device: str = "auto") -> Run:
@@ -22,6 +23,7 @@ def serve_run(folder: Path, device: str = "auto") -> Run:
     Raises:
         UserError: no run there, or none that kept a checkpoint.
     """
+    folder = run_folder_of(folder)
     record = RunRecord.read(folder)
     config = config_on(device, record)
     with understood(folder):
@@ -45,6 +47,7 @@ def open_run(folder: Path, names: Sequence[str], device: str = "auto") -> Run:
     Raises:
         UserError: no such run, task or weights, or data that are not those of the run.
     """
+    folder = run_folder_of(folder)
     record = RunRecord.read(folder)
     config = config_on(device, record)
     for name in names:

@@ -6,6 +6,7 @@ In the place of the run may stand what `stream.run.export` wrote.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -111,7 +112,7 @@ class Service:
     def _encoded(self, task: str, texts: Sequence[Text]) -> Task:
         """Return a task with the texts as its rows."""
         wanted = self.num_texts(task)
-        require(not isinstance(texts, str), "texts must be a list of texts, got one text")
+        _require_list(texts)
         require(len(texts) > 0, f"no text to predict {task!r} for")
         spec = self.tasks[task].spec
         what = _wanted(spec)
@@ -163,7 +164,7 @@ class Service:
     def _routed(self, texts: Sequence[Text]) -> list[Prediction]:
         """Return the answer for each text by the task that is inferred for it."""
         routing, tasks = self.require_router(), list(self.tasks.values())
-        require(not isinstance(texts, str), "texts must be a list of texts, got one text")
+        _require_list(texts)
         require(len(texts) > 0, "no text to predict")
         answers: dict[int, Prediction] = {}
         rows = [_row(AUTO, number, text, None, ANY) for number, text in enumerate(texts, 1)]
@@ -220,6 +221,14 @@ def _wanted(spec: TaskSpec) -> str:
         return ("1 text", "2 texts, apart by a tab (from Python, a tuple of both)")[number - 1]
     names = ", ".join(spec.field_names)
     return f"{number} texts, apart by tabs (from Python, a tuple of them): {names}"
+
+
+def _require_list(texts: Any) -> None:
+    """Raise UserError for what holds no texts in order: a data frame would give its columns."""
+    is_text = isinstance(texts, str | bytes)
+    one_by_one = isinstance(texts, Sequence) or getattr(texts, "ndim", 0) == 1  # arrays, columns
+    kind = "one text" if is_text else f"a {type(texts).__name__}"
+    require(one_by_one and not is_text, f"texts must be a list of texts, got {kind}")
 
 
 def _row(task: str, number: int, given: Text, wanted: int | None, what: str) -> tuple[str, ...]:

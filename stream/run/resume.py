@@ -114,8 +114,8 @@ def check_unchanged(run: Run, folder: Path, saved: SavedRun | None) -> None:
         saved: its last whole checkpoint.
 
     Raises:
-        UserError: tasks were learned and nothing was saved, or rows of a task are not those that
-            the run has seen.
+        UserError: tasks were learned and nothing was saved, or the settings or rows of a task are
+            not those that the run has seen.
     """
     if saved is None:
         written = RunRecord.read(folder)
@@ -126,6 +126,12 @@ def check_unchanged(run: Run, folder: Path, saved: SavedRun | None) -> None:
         )
         require(not done or begun, f"{folder} kept no checkpoint, and its {done} rows are done")
         return
+    changed_setting = _difference_to_saved(run.config, saved.record)
+    require(
+        changed_setting is None,
+        f"{folder / FILE_NAME} is not that of the checkpoint beside it: {changed_setting}; a run "
+        "goes on with the settings it began with: change them back, or start another run",
+    )
     now, then = run.record.data.hashes, saved.record.data.hashes
     changed = [name for name in then if now.get(name) != then[name]]
     require(
@@ -137,6 +143,18 @@ def check_unchanged(run: Run, folder: Path, saved: SavedRun | None) -> None:
     differing = [f"{k} {old.get(k)} -> {v}" for k, v in versions.items() if old.get(k) != v]
     if differing:
         LOG.warning("results may differ in their last bits: %s", ", ".join(differing))
+
+
+def _difference_to_saved(config: RunConfig, saved: RunRecord) -> str | None:
+    """Return the first setting that decides results and is not as a checkpoint has it.
+
+    Tasks that were added do not count.
+    """
+    began = recorded_config(saved.config, saved.learner, saved.source)
+    kept = {name: spec for name, spec in config.task.items() if name in began.task}
+    config = replace(config, task=kept)
+    was, now = (deciding_values(as_values(c), c.learner.name) for c in (began, config))
+    return first_difference(was, now)
 
 
 def restore_weights(run: Run, saved: SavedRun) -> None:

@@ -19,7 +19,7 @@ from stream.run.load import config_on, load_weights
 from stream.run.run import Run
 from stream.run.settings import first_difference
 from stream.run.setup import build_run
-from stream.run_folder import FILE_NAME
+from stream.run_folder import FILE_NAME, run_folder_of
 
 WITH_ROWS = (
     "matrix",
@@ -65,6 +65,7 @@ def verify(folder: Path, device: str = "auto") -> Iterator[Check]:
     Raises:
         UserError: no run, or a configuration or data that cannot be read.
     """
+    folder = run_folder_of(folder)
     record = RunRecord.read(folder)
     saved = _newest(folder)
     if isinstance(saved, str):

@@ -12,6 +12,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
@@ -103,8 +104,9 @@ def test_it_serves_and_verifies(results: stream.Results) -> None:
     again = stream.load(results.folder)
     (pair,) = again.predict("stsb", [("a text", "another")])
     assert pair.score is not None
-    assert again.verify()["ok"].all()
     path = results.folder / "results.json"
+    assert stream.load(path).folder == results.folder
+    assert again.verify()["ok"].all()
     before = path.read_text()
     try:
         path.write_text(re.sub(r'("digest":\s*")\w{4}', r"\g<1>0000", before, count=1))
@@ -139,6 +141,11 @@ def test_nothing_is_left_behind_and_twice_is_the_same(
         ({"overrides": ["learner.size=0"]}, "at least 1"),
         ({"overrides": ["seed=1,2"]}, "seed"),
         ({"experiment": "fig4_sizes"}, "sweeps learner.size, seed: give one value for each"),
+        ({"seed": 1, "overrides": ["seed=2"]}, "seed is given twice (seed=1 and seed=2)"),
+        ({"overrides": ["limits={eval: 3}", "limits.eval=4"]}, "limits.eval is given twice"),
+        ({"overrides": ["hydra.run.dir=there"]}, "folder and hydra.run.dir name"),
+        ({"overrides": "seed=2"}, "overrides must be a list of settings: ['seed=2']"),
+        ({"seed": np.int64(-3)}, "seed must be at least 0, got -3"),
         ({"resume": "runs/x"}, "resume is for the command line"),
         ({"sweep": "x"}, "sweep is for the command line"),
     ],

@@ -1,5 +1,6 @@
 """How the process of a command ends: at once, but with all that was to be done, and its code."""
 
+import signal
 import subprocess
 import sys
 
@@ -45,3 +46,19 @@ def test_a_command_leaves_with_its_code_when_all_is_done(ends: str, code: int, t
     program = [sys.executable, "-c", PROGRAM.format(ends=ends)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, told)
+
+
+INTERRUPTED = """
+import atexit, os, signal
+from stream.cli.leaving import leave_after
+
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+leave_after(lambda: print("all that was done"))
+"""
+
+
+def test_ctrl_c_while_a_command_leaves_is_no_traceback() -> None:
+    program = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGINT
+    assert (done.stdout, done.stderr) == ("all that was done\n", "")

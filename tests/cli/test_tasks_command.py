@@ -117,6 +117,7 @@ def test_inspect_writes_a_task_that_says_what_it_found(
             "would run in the place of sst2.csv; say --name sst2_2",
         ),
         (["inspect", "a.csv", "--name", "2024"], "say --name task_2024"),
+        (["inspect", "a.csv", "--out", "/dev/null/x"], "/dev/null is a file); choose"),
         (["inspect", "a.csv", "--name", "my file"], "say --name my_file"),
         (
             ["inspect", "one/a.csv", "two/a.csv"],

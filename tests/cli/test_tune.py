@@ -220,6 +220,7 @@ def test_a_preset_is_a_learner_with_what_was_chosen(folder: Path, record: TuneRe
 
 LINES = [
     ("tune.trails=3", "unknown setting of tune 'trails'. Did you mean 'trials'?"),
+    ("learner.lr=1e-3", "learner.lr=1e-3 leaves nothing to search: give several values"),
     ("tune.trials=0", "tune.trials must be at least 1, got 0"),
     ("evaluation.split=test", "evaluation.split=test is not for tune: a search is judged on"),
     ("training.epochs=1,2", "training.epochs=1,2: tune searches settings of learners"),

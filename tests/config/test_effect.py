@@ -69,6 +69,9 @@ RUNS: dict[str, Callable[[], RunConfig]] = {
     "one is relative": lambda: files(files=ABSOLUTE, original=RELATIVE),
     "hub": lambda: on(data=HubData()),
     "inferred": lambda: on(scenario="inferred"),
+    "prototypes with one head": lambda: on("prototype", scenario="shared_head"),
+    "a choice of rates": lambda: on(select={"lr": [1e-3, 1e-4]}),
+    "two workers on a CPU": lambda: on(workers=WorkersConfig(2), device="cpu"),
     "two workers": lambda: on(workers=WorkersConfig(2)),
     "by entropy": lambda: on(scenario="inferred", router=RouterConfig(kind="entropy")),
 }
@@ -104,6 +107,9 @@ IDLE = [
     ("adapter", "router.kind=entropy"),
     ("by entropy", "router.features=pooled"),
     ("inferred", "evaluation.reuse=on"),
+    ("prototypes with one head", "shared_head.mask=task"),
+    ("a choice of rates", "learner.lr=1e-2"),
+    ("two workers on a CPU", "workers.per_gpu=2"),
     ("adapter", "workers={engine: ray, per_gpu: 2, threads: 2, address: here}"),
 ]
 USED = [
@@ -132,7 +138,10 @@ USED = [
     ("inferred", "router.kind=entropy"),
     ("inferred", "router.features=pooled"),
     ("inferred", "router.shrinkage=0.5"),
+    ("a choice of rates", "learner.head_lr=1e-2"),
+    ("two workers on a CPU", "workers.threads=2"),
     ("two workers", "workers.threads=2"),
+    ("two workers", "workers.per_gpu=2"),
 ]
 
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 from stream.config import compose
 from stream.config.paths import conf_folder
 from stream.config.plain import NotPlainError, part
 from stream.config.run import RunConfig
+from stream.errors import UserError
 from stream.learners import LEARNERS
 from stream.run.settings import as_values, recorded_config
 
@@ -53,3 +55,11 @@ def test_what_is_not_plain_is_left_to_omegaconf(recorded: dict[str, Any]) -> Non
     del values["data"]
     found = recorded_config(values, "adapter", "generated")
     assert (found.seed, found.cache, found.data.train) == (3, "${x}", 256)
+
+
+def test_a_setting_that_is_not_known_is_named_where_nothing_was_composed(
+    recorded: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ConfigStore.instance(), "repo", {})
+    with pytest.raises(UserError, match=r"unknown setting 'qqq'\. Valid: learner, data"):
+        recorded_config(recorded | {"qqq": 1}, "adapter", "generated")

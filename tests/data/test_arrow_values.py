@@ -85,6 +85,25 @@ def test_contradictory_names_are_named(
     assert str(tmp_path / "a.parquet") in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "{nonsense",
+        '"text"',
+        '{"info": null}',
+        '{"info": {"features": {"label": {"_type": "ClassLabel"}}}}',
+        '{"info": {"features": {"label": {"_type": "ClassLabel", "names": {"0": "bad"}}}}}',
+    ],
+)
+def test_a_schema_that_says_nonsense_of_classes_is_one_line(tmp_path: Path, stored: str) -> None:
+    table = pa.table({"text": ["a", "b"], "label": [0, 1]})
+    pq.write_table(table.replace_schema_metadata({"huggingface": stored}), tmp_path / "a.parquet")
+    with pytest.raises(
+        UserError, match=r"a\.parquet: what its schema says of classes .* cannot be"
+    ):
+        read_table(tmp_path / "a.parquet", AS_FOUND)
+
+
 def test_parts_with_names_and_with_numbers_only_must_agree(tmp_path: Path) -> None:
     named, numbered = (written(tmp_path, [0, 1], n) for n in (["good", "bad"], None))
     tables = {"train": named, "validation": numbered, "test": numbered}

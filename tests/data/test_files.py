@@ -133,6 +133,13 @@ def test_json_faults_are_named(tmp_path: Path, content: str, name: str, message:
         read(tmp_path, content, name)
 
 
+def test_parquet_may_have_two_columns_of_one_name(tmp_path: Path) -> None:
+    columns = [["a lamp", "a door"], [["x"], ["y"]], [0, 1]]
+    pq.write_table(pa.table(columns, names=["text", "text", "label"]), tmp_path / "x.parquet")
+    table = read_table(tmp_path / "x.parquet", AS_FOUND).table
+    assert table.to_pydict() == {"text": columns[0], "text_2": ["x", "y"], "label": columns[2]}
+
+
 def test_parquet_keeps_types(tmp_path: Path) -> None:
     table = pa.table({"text": ["NaN", None], "label": pa.array([1, 0], pa.int8()), "": [1.5, 2]})
     folder = tmp_path / "label=7"  # not a partition

@@ -308,6 +308,8 @@ def test_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in ("./files", "../files", "/files", "my.name/files", "json/files"):
         tiny.tokenizer = place
         assert tokenizer_location(tiny) == place
+    with pytest.raises(UserError, match="no tokenizer of its own"):
+        tokenizer_location(BackboneConfig("tiny", "random"))
     with pytest.raises(UserError, match="'no_such_package' is not installed"):
         locate(BackboneConfig("x", "package", "no_such_package"))
     with pytest.raises(UserError, match=r"no config\.json in"):

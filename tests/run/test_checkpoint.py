@@ -2,8 +2,10 @@
 
 import json
 import logging
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ import pytest
 import torch
 
 from stream.atomic_io import LineLog
-from stream.config.run import CheckpointConfig
+from stream.config.run import CheckpointConfig, TrainingConfig
 from stream.data.task import Task
 from stream.errors import UserError
 from stream.fingerprint import tensor_digest
@@ -23,7 +25,8 @@ from stream.run import checkpoint
 from stream.run.checkpoint import CheckpointStore
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.resume import check_unchanged
-from tests.builders import Stream
+from stream.run.settings import as_values, compose_settings
+from tests.builders import Stream, made_task
 from tests.record.made_record import EXAMPLES, learn, made_record
 
 
@@ -316,3 +319,32 @@ def test_one_row_without_a_checkpoint_is_that_of_a_kill_between_the_two(
         return
     with pytest.raises(UserError, match=f"kept no checkpoint, and its {done} rows are done"):
         check_unchanged(run, tmp_path, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"figures": False, "device": "cpu"}, None),
+        ({"seed": 7}, r"not that of the checkpoint beside it: seed was 0, now 7; a run goes on"),
+        ({"training": TrainingConfig(epochs=9)}, r"training\.epochs was 3, now 9"),
+        ({"task": ["cola", "stsb", "rte"]}, None),  # a run may go on with more
+        ({"task": ["cola"]}, "task was cola, stsb; now cola"),
+    ],
+)
+def test_a_run_goes_on_with_the_settings_that_its_checkpoint_has(
+    tmp_path: Path, changes: dict[str, Any], told: str | None
+) -> None:
+    """Whoever edits results.json of an unfinished run would get rows of two configurations."""
+    tasks = {name: made_task(name).spec for name in ("cola", "stsb", "rte")}
+    two = {name: tasks[name] for name in ("cola", "stsb")}
+    began = replace(compose_settings(["task=[cola]", "backbone=tiny"])[0], task=two)
+    if "task" in changes:
+        changes = {"task": {name: tasks[name] for name in changes["task"]}}
+    record = made_record(config=as_values(began))
+    run: Any = SimpleNamespace(config=replace(began, **changes), record=record)
+    saved: Any = SimpleNamespace(record=record)
+    if told is None:
+        check_unchanged(run, tmp_path, saved)
+        return
+    with pytest.raises(UserError, match=told):
+        check_unchanged(run, tmp_path, saved)

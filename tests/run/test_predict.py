@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from stream.cli.main import main
@@ -71,6 +72,10 @@ def test_mistakes_are_one_line(
         service.logits(AIRLINE, [])
     with pytest.raises(UserError, match="a list of texts, got one text"):
         service.logits(AIRLINE, "text")
+    for kind, odd in {"DataFrame": pd.DataFrame({"a": ["x", "y"]}), "dict": {"a": "x"}}.items():
+        with pytest.raises(UserError, match=f"a list of texts, got a {kind}"):
+            service.predict(AIRLINE, odd)  # pyright: ignore[reportArgumentType]
+    assert len(service.predict(AIRLINE, pd.Series(["x", "y"]))) == 2  # pyright: ignore[reportArgumentType]
     for odd in (None, 1.5, ("a", "b"), "\ud800"):
         with pytest.raises(UserError, match="text 2: "):
             service.logits(AIRLINE, ["x", odd])  # pyright: ignore[reportArgumentType]

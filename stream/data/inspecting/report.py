@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from unicodedata import normalize
 
 from stream.config.task import SPLITS
 from stream.data.inspecting.columns import Column
@@ -123,7 +124,7 @@ def _warnings(found: Inspection) -> Iterator[str]:
     yield from _left_out(found)
     counts = found.label_counts
     for names in _alike(counts):
-        yield f"labels that differ in case or blanks only: {_few(names)}"
+        yield f"labels that differ in case, blanks or Unicode form only: {_few(names)}"
     rare = [name for name, number in counts.items() if number < FEW_ROWS]
     if rare:
         yield f"{count(len(rare), 'label')} with fewer than {FEW_ROWS} rows: {_few(rare)}"
@@ -201,8 +202,9 @@ def _few(values: Sequence[str]) -> str:
 
 
 def _alike(names: Iterable[str]) -> list[list[str]]:
-    """Return the groups of names that differ only in case or white space."""
+    """Return the groups of names that differ only in case, white space, or how Unicode has them."""
     folded: dict[str, list[str]] = {}
     for name in names:
-        folded.setdefault(" ".join(name.casefold().split()), []).append(name)
+        same = normalize("NFKC", name).casefold()
+        folded.setdefault(" ".join(same.split()), []).append(name)
     return [group for group in folded.values() if len(group) > 1]

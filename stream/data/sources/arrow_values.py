@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from stream.errors import require
+from stream.errors import require, understood
 
 pc: Any = pyarrow.compute  # a type checker does not see functions that are created at import
 MAX_STRING_BYTES = 2**31 - 1  # of one array with 32-bit offsets
@@ -62,15 +62,15 @@ def without_nesting(table: pa.Table) -> tuple[pa.Table, list[str]]:
     while True:
         while any(pa.types.is_struct(kind) for kind in table.schema.types):
             table = table.flatten()
-        lists = [name for name in table.column_names if _has_one_item(table.column(name))]
+        # By position: two columns may have one name.
+        lists = [at for at, column in enumerate(table.columns) if _has_one_item(column)]
         if not lists:
             return table.replace_schema_metadata(kept), single
-        for name in lists:
-            column = table.column(name)
+        for at in lists:
+            column, name = table.column(at), table.column_names[at]
             items = [value[0] if value else None for value in column.to_pylist()]
-            array = pa.array(items, column.type.value_type)
-            table = table.set_column(table.column_names.index(name), name, array)
-        single.extend(lists)
+            table = table.set_column(at, name, pa.array(items, column.type.value_type))
+            single.append(name)
 
 
 def _has_one_item(column: pa.ChunkedArray) -> bool:
@@ -90,9 +90,13 @@ def plain_table(table: pa.Table, where: str) -> tuple[pa.Table, dict[str, list[s
         where: the file's path, for messages.
 
     Raises:
-        UserError: a label number has no name.
+        UserError: a label number has no name, or the schema's own words are not understood.
     """
-    stored = dict(class_names(features(table.schema)))
+    said = f"{where}: what its schema says of classes (under 'huggingface')"
+    with understood(said):
+        stored = dict(class_names(features(table.schema)))
+    odd = [name for name, names in stored.items() if not isinstance(names, list)]
+    require(not odd, f"{said} cannot be understood: the names of {', '.join(odd)} are no list")
     found = {}
     for at, name in enumerate(table.column_names):
         column = _plain(table.column(at))
