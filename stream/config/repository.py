@@ -8,6 +8,8 @@ from hydra._internal.config_repository import ConfigRepository
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
 
+from stream.errors import UserError
+
 
 class Repository(ConfigRepository):
     """What Hydra reads files with; it copies it for every composition, to name other folders.
@@ -25,7 +27,11 @@ class Repository(ConfigRepository):
         return copied
 
     def load_config(self, config_path: str) -> ConfigResult | None:
-        """Return what Hydra makes of a file, or of a dataclass in its store."""
+        """Return what Hydra makes of a file, or of a dataclass in its store.
+
+        Raises:
+            UserError: the file is not UTF-8.
+        """
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         state: object = None if source is None else source.scheme()
         if source is None or state not in ("file", "pkg"):
@@ -35,7 +41,10 @@ class Repository(ConfigRepository):
             state = state_of(path.removeprefix("file://"))
         key = source.provider, path
         if state is None or key not in self._read or self._read[key][0] != state:
-            self._read[key] = state, super().load_config(config_path)
+            try:
+                self._read[key] = state, super().load_config(config_path)
+            except UnicodeDecodeError as error:
+                raise UserError(f"{path.removeprefix('file://')} is not UTF-8: {error}") from error
         return copy.deepcopy(self._read[key][1])
 
 

@@ -524,7 +524,7 @@ class Learner(Settings):
 
 
 def require_sharing(learner: Learner, *, wanted: bool) -> None:
-    """Let a learner share one head between tasks, or not; nothing is isolated where it does.
+    """Let a learner share one head between tasks, or not; nothing keeps logits where it does.
 
     Raises:
         UserError: it cannot.
@@ -533,4 +533,4 @@ def require_sharing(learner: Learner, *, wanted: bool) -> None:
     if not wanted:
         return
     require_shares_head(learner)
-    vars(learner)["tags"] = replace(learner.tags, parameter_isolation=False)
+    vars(learner)["tags"] = replace(learner.tags, parameter_isolation=False, keeps_logits=False)

@@ -11,8 +11,8 @@ class Tags:
         paper: who published it, and where: ``Houlsby et al. 2019, arXiv 1902.00751``.
         stores: what is kept of each task, in a few words.
         parameter_isolation: learning a task changes no byte of what serves an earlier one.
-        keeps_logits: tasks share weights, but learning changes none that an earlier task's
-            predictions use: what serves it has other bytes, its logits have the same.
+        keeps_logits: tasks are not isolated by what the encoder gives each of them, but learning
+            changes nothing that an earlier task's predictions use: its logits have the same bits.
         reads_past_tasks: what serves a task includes what earlier tasks left, so order matters.
         is_reference: a bound or control that methods are compared with.
         is_multitask: reads all tasks' training rows at once: a reference, not continual learning.

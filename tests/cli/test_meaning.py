@@ -271,11 +271,12 @@ def test_auto_says_what_it_does(
         (f"mine:\n{TASK}  files: x\n", "mine.yaml: "),
         ("mine:\n  title: T\n", "task 'mine' needs kind: write it in its YAML"),
         ("mine: [", "a YAML file cannot be read: "),
+        (f"# caf\xe9\nmine:\n{TASK}", "mine.yaml is not UTF-8: "),
     ],
 )
 def test_a_task_is_what_its_file_is_called(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "task").mkdir()
-    (tmp_path / "task" / "mine.yaml").write_text(text)
+    (tmp_path / "task" / "mine.yaml").write_text(text, encoding="latin-1")
     assert message in told(["-cd", str(tmp_path), "task=[cola,mine]"])
 
 

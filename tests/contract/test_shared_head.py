@@ -75,8 +75,12 @@ def test_isolated_learners_are_refused(name: str) -> None:
 
 @SHARING
 def test_it_chooses_among_the_classes_met_so_far(name: str) -> None:
-    """Classes to come have no logit while it answers; a reference that sees all tasks has all."""
+    """Classes to come have no logit while it answers; a reference that sees all tasks has all.
+
+    So earlier tasks do not keep their logits, whatever else a method isolates.
+    """
     assert list(whole(name).model.heads) == [SHARED_HEAD]
+    assert not whole(name).learner.tags.perfect_memory
     assert WIDTHS[name] == ([5, 5, 5] if LEARNERS[name].tags.is_multitask else MET)
 
 
