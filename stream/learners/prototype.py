@@ -12,8 +12,8 @@ rows after a fit on the others, as in the paper, or a setting.
 Sums are in float64, the heads that they give in float32. They are those of a head: of one task, and
 then nothing is kept but the head; or, where tasks share one, of all classes met so far, and then C,
 the counts, and for ridge G are stored for the next task; the penalty is chosen on the newest task's
-rows alone, as in RanPAC's code. A new task changes no mean of other classes. RanPAC's phase 1, which
-adapts the encoder on the first task, is left out. Scores are fitted by ridge regression in any case.
+rows alone, as in RanPAC's code. A new task changes no mean of other classes. RanPAC's phase 1 (it
+adapts the encoder on the first task) is left out. Scores are fitted by ridge regression either way.
 """
 
 from collections.abc import Sequence
