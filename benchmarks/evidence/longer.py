@@ -41,7 +41,7 @@ def with_longer(records: Records) -> Effect | None:
     two seeds.
     """
     whole, adapters = both(records)
-    return _with_longer(whole, adapters) if len(whole) > 1 else None
+    return _better_apart(whole, adapters) if len(whole) > 1 else None
 
 
 def both(records: Records) -> list[list[Pair]]:
@@ -86,7 +86,7 @@ def _sentences(whole: Sequence[Pair], adapters: Sequence[Pair]) -> str:
         _apart([_some(pair[e]) for pair in adapters], [_some(pair[e]) for pair in whole])
         for e in (0, 1)
     )
-    chosen = _with_longer(whole, adapters)
+    chosen = _better_apart(whole, adapters)
     return (
         f"On these tasks adapters end {apart(few, 'whole models')} with 3 epochs, and "
         f"{apart(many, 'whole models')} with 20. If each method takes the number of epochs that is "
@@ -95,7 +95,7 @@ def _sentences(whole: Sequence[Pair], adapters: Sequence[Pair]) -> str:
     )
 
 
-def _with_longer(whole: Sequence[Pair], adapters: Sequence[Pair]) -> Effect:
+def _better_apart(whole: Sequence[Pair], adapters: Sequence[Pair]) -> Effect:
     return _apart([*map(better, adapters)], [*map(better, whole)])
 
 

@@ -10,6 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
@@ -24,6 +25,7 @@ from stream.config.plain import NotPlainError, part
 from stream.config.stream_files import tasks_of
 from stream.config.task import TaskSpec
 from stream.config.task_node import task_schema
+from stream.config.typed import parse
 from stream.errors import UserError, choose, first_line, require
 
 Kind = TypeVar("Kind")
@@ -261,13 +263,15 @@ def _experiment(content: Mapping[str, Any]) -> Experiment:
     swept = {key for key in given if key.startswith(SWEPT)}
     return Experiment(
         groups | {key: value for key, value in given.items() if key not in swept},
-        {key.removeprefix(SWEPT): _list(given[key]) for key in given if key in swept},
+        {key.removeprefix(SWEPT): _values(given[key]) for key in given if key in swept},
     )
 
 
-def _list(values: object) -> list[str]:
-    """Return the values of a sweep, each as text."""
-    return [value.strip() for value in str(values).split(",")]
+def _values(swept: object) -> list[str]:
+    """Return the values of a sweep, each as text; what lists none, such as a glob, as it is."""
+    (override,) = parse([f"value={swept}"])
+    listed = isinstance(override.value(), ChoiceSweep | RangeSweep)
+    return [*override.sweep_string_iterator()] if listed else [str(swept)]
 
 
 def _backbone(name: str, content: dict[str, Any]) -> dict[str, Any]:

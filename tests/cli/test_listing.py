@@ -195,6 +195,27 @@ def test_show_has_every_order_of_a_stream_and_its_other_numbers(said) -> None:
     assert "same labels" in said("show", "stream", "cl5")
 
 
+def test_what_an_experiment_varies_is_what_hydra_runs(said, tmp_path: Path) -> None:
+    swept = {
+        "learner": "adapter, ewc",
+        "order_seed": "range(1,4)",
+        "task": "[sst2,rte],[cola]",
+        "seed": "7",
+        "learner.lr": "interval(1e-4,1e-2)",
+    }
+    (tmp_path / "experiment").mkdir()
+    params = json.dumps({"hydra": {"sweeper": {"params": swept}}})
+    (tmp_path / "experiment/mine.yaml").write_text(params)
+    shown = said("show", "experiment", "mine", "--json", "--config-dir", str(tmp_path))
+    assert json.loads(shown)["varied"] == {
+        "learner": ["adapter", "ewc"],
+        "order_seed": ["1", "2", "3"],
+        "task": ["[sst2,rte]", "[cola]"],
+        "seed": ["7"],
+        "learner.lr": ["interval(1e-4,1e-2)"],
+    }
+
+
 @pytest.mark.parametrize("what", SHOWN)
 def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str], what: str) -> None:
     near = {
