@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.in_process import set_up
 from benchmarks.speed.steps import now
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.models import bf16, heads, masks
 from stream.training.engine import Captured, Compute, Eager
 from stream.training.loop import fit

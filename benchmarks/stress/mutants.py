@@ -767,7 +767,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
     ),
     "stream/models/losses.py": (
-        (LOSSES, REPLAY, "tests/data/test_batches.py", *contract("replay")),
+        (LOSSES, REPLAY, "tests/data/test_batching.py", *contract("replay")),
         (
             ("logits.masked_fill(owners != own[:, None], Head.NEVER)", "logits"),
             ('reduction="sum") / 2', 'reduction="sum")'),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import torch
 
-from stream.data.batches import Batch, TokenBatch
+from stream.data.batch import Batch, TokenBatch
 from stream.data.task import Task
 
 

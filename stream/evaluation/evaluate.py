@@ -12,7 +12,8 @@ from contextlib import ExitStack
 import numpy as np
 import torch
 
-from stream.data.batches import Batch, evaluation_batches
+from stream.data.batch import Batch
+from stream.data.batching import evaluation_batches
 from stream.data.spans.answers import Answers
 from stream.data.task import Task
 from stream.distributed.world import World

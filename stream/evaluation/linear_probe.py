@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from stream.config.run import EvaluationConfig
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.evaluation.evaluate import outputs_of, require_finite, task_score
 from stream.learners.base import Learner

@@ -17,7 +17,7 @@ from typing import ClassVar
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners._shared.composed import ComposedAdapters
 from stream.learners.base import Tags

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import torch
 
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying
 from stream.learners.base import Tags

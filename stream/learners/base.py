@@ -31,7 +31,8 @@ import torch
 from stream.config.run import TrainingConfig
 from stream.config.setting import POSITIVE, Settings, setting
 from stream.config.shared_head import require_shares_head
-from stream.data.batches import Batch, collate, training_rows
+from stream.data.batch import Batch
+from stream.data.batching import collate, training_rows
 from stream.data.task import SHARED_HEAD, Task
 from stream.errors import require
 from stream.learners._shared.replay_buffer import ReplayBuffer

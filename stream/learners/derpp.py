@@ -19,7 +19,8 @@ import numpy as np
 import torch
 
 from stream.config.setting import NOT_NEGATIVE, setting
-from stream.data.batches import Batch, collate, training_rows
+from stream.data.batch import Batch
+from stream.data.batching import collate, training_rows
 from stream.data.mixture import Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.held_rows import HeldRows, held

@@ -25,7 +25,7 @@ import torch
 from torch import nn
 
 from stream.config.setting import NOT_NEGATIVE, POSITIVE, Range, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners._shared.sparse import Sparse
 from stream.learners.base import Tags

@@ -20,7 +20,8 @@ import numpy as np
 import torch
 
 from stream.config.setting import Range, at_least, setting
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners._shared.sequential import Penalized
 from stream.learners.base import Tags

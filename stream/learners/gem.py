@@ -20,7 +20,8 @@ from typing import ClassVar
 import torch
 
 from stream.config.setting import NOT_NEGATIVE, setting
-from stream.data.batches import Batch, collate, training_rows
+from stream.data.batch import Batch
+from stream.data.batching import collate, training_rows
 from stream.data.task import Task
 from stream.learners._shared.cone import turn_aside
 from stream.learners._shared.replaying import Replaying

@@ -26,7 +26,7 @@ from typing import ClassVar
 import torch
 
 from stream.config.setting import NOT_NEGATIVE, POSITIVE, WIDEST, Range, at_least, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners.base import Learner, Tags
 from stream.learners.workload import Epoch

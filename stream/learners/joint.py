@@ -19,7 +19,8 @@ from typing import ClassVar
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch, collate, training_rows
+from stream.data.batch import Batch
+from stream.data.batching import collate, training_rows
 from stream.data.task import Task
 from stream.learners.base import Learner, Tags
 from stream.learners.workload import Epoch, Workload, planned_work

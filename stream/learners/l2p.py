@@ -20,7 +20,7 @@ from typing import ClassVar
 import torch
 
 from stream.config.setting import NOT_NEGATIVE, at_least, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.distributed.world import World
 from stream.errors import require

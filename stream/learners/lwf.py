@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from stream.config.setting import NOT_NEGATIVE, POSITIVE, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners._shared.sequential import Sequential
 from stream.learners.base import Tags

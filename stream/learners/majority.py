@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.majority import majority_logits
 from stream.data.task import Task
 from stream.learners._shared.fitted import Fitted

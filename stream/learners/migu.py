@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 from stream.config.setting import Range, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.learners._shared.sequential import Sequential
 from stream.learners.base import Tags
 from stream.models.encoder import Encoder

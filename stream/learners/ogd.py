@@ -25,7 +25,8 @@ import numpy as np
 import torch
 
 from stream.config.setting import at_least, setting
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners._shared.directions import flattened, project_out, true_outputs, widened
 from stream.learners._shared.sequential import Sequential

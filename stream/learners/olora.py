@@ -16,7 +16,7 @@ from typing import ClassVar
 import torch
 
 from stream.config.setting import NOT_NEGATIVE, POSITIVE, WIDEST, at_least, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.learners.base import Learner, Tags
 from stream.models.encoder import Encoder
 from stream.models.modules.active_tasks import Sources

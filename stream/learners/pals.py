@@ -18,7 +18,8 @@ import numpy as np
 
 from stream.config.run import TrainingConfig
 from stream.config.setting import WIDEST, at_least, setting
-from stream.data.batches import Batch, collate, training_rows
+from stream.data.batch import Batch
+from stream.data.batching import collate, training_rows
 from stream.data.task import Task
 from stream.errors import require
 from stream.learners.base import Tags

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from stream.config.setting import setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.mixture import Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.replaying import Replaying

@@ -22,7 +22,7 @@ from typing import ClassVar
 import torch
 
 from stream.config.setting import POSITIVE, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners._shared.sequential import Penalized
 from stream.learners.base import Tags

@@ -15,7 +15,8 @@ import torch
 from scipy import sparse
 
 from stream.config.setting import POSITIVE, at_least, setting
-from stream.data.batches import Batch, evaluation_batches
+from stream.data.batch import Batch
+from stream.data.batching import evaluation_batches
 from stream.data.task import Task
 from stream.learners._shared.fitted import Fitted
 from stream.learners.base import Tags, Tensors

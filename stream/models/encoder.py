@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from torch import nn
 
 from stream.config.backbone import BackboneConfig
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from stream.errors import UserError, require
 from stream.models.distances import hold_distances
 from stream.models.embeddings import make_repeatable

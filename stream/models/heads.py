@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from stream.data.batches import Batch, TokenBatch
+from stream.data.batch import Batch, TokenBatch
 from stream.data.shared_classes import SharedClasses
 from stream.data.task import SHARED_HEAD, Task
 from stream.distributed.gradients import SharedGradients

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional
 
-from stream.data.batches import Batch, Part
+from stream.data.batch import Batch, Part
 from stream.data.mixture import Mixture
 from stream.models.heads import Head, States
 

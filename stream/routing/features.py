@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.nn.attention import sdpa_kernel
 
-from stream.data.batches import evaluation_batches
+from stream.data.batching import evaluation_batches
 from stream.data.task import Split, Task
 from stream.learners.base import Learner, Tensors
 from stream.models.bf16 import Bf16Encoder

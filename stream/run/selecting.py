@@ -18,7 +18,7 @@ from torch import nn
 
 from stream.config.run import TrainingConfig
 from stream.config.select import Candidate
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.errors import require
 from stream.learners.base import Learner

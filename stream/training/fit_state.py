@@ -10,7 +10,7 @@ from itertools import islice
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.distributed.world import World
 from stream.errors import TrainingDivergedError

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from stream.data.batches import Batch, collate, training_rows
+from stream.data.batch import Batch
+from stream.data.batching import collate, training_rows
 from stream.data.task import Task
 from stream.learners.base import Learner
 from stream.models.losses import batch_loss

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.distributed.world import World
 from stream.learners.base import Learner

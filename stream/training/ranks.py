@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.distributed.gradients import SharedGradients
 from stream.distributed.world import World

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners._shared.quadratic import QuadraticPenalty
 from stream.learners.base import Learner

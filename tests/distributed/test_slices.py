@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.mixture import Rehearsal
 from stream.distributed.slices import Slice
 from tests.builders import made_task

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.stats import chisquare, hypergeom
 
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.errors import UserError
 from stream.learners._shared.replay_buffer import ReplayBuffer

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners._shared.replay_buffer import ReplayBuffer
 from stream.learners._shared.sequential import Penalized

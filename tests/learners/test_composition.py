@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners.adapter import Adapter
 from stream.learners.adapterfusion import AdapterFusion

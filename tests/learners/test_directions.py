@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners._shared.directions import project_out, true_outputs, widened
 from stream.learners.ogd import Ogd

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners.hat import Hat
 from stream.learners.workload import Epoch

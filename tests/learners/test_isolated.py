@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from stream.config.backbone import BackboneConfig
 from stream.config.run import TrainingConfig
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.fingerprint import tensor_digest
 from stream.learners.adapterfusion import AdapterFusion

@@ -14,7 +14,8 @@ import torch
 from torch import nn
 from transformers import CONFIG_MAPPING, AutoModel, DynamicCache, T5EncoderModel
 
-from stream.data.batches import TokenBatch, collate
+from stream.data.batch import TokenBatch
+from stream.data.batching import collate
 from stream.errors import UserError
 from stream.learners.bapna import Bapna
 from stream.learners.base import Learner

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners.finetune import Finetune
 from stream.learners.migu import Migu

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners.olora import OLora
 from stream.models.modules.low_rank import LowRankByTask

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners._shared.reparameterized import Reparameterized
 from stream.learners.prefix_tuning import PrefixTuning

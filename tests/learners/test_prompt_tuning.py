@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from stream.data.task import Task
 from stream.learners.prompt_tuning import PromptTuning
 from stream.models.encoder import Encoder

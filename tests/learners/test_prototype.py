@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_squared_error
 from sklearn.neighbors import NearestCentroid
 
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.data.shared_classes import SharedClasses
 from stream.data.shared_head import with_shared_head
 from stream.data.task import SHARED_HEAD, Split, Task

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.mixture import Rehearsal
 from stream.errors import UserError
 from stream.learners._shared.replay_buffer import ReplayBuffer

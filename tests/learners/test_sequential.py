@@ -10,7 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners._shared.quadratic import QuadraticPenalty
 from stream.learners._shared.sequential import Penalized

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.data.mixture import Rehearsal
 from stream.data.shared_head import with_shared_head
 from stream.data.task import SHARED_HEAD, Task

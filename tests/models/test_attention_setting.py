@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from stream.config.backbone import BackboneConfig
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.errors import UserError
 from stream.models.encoder import load_encoder
 from stream.models.pretrained import check_backbone

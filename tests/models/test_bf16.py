@@ -6,7 +6,7 @@ import torch
 from transformers import CONFIG_MAPPING, AutoModel
 
 from stream.config.backbone import BackboneConfig
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.errors import UserError
 from stream.evaluation.evaluate import evaluate
 from stream.learners.adapter import Adapter

@@ -10,7 +10,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from stream.config.backbone import BackboneConfig
-from stream.data.batches import TokenBatch, collate
+from stream.data.batch import TokenBatch
+from stream.data.batching import collate
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.models.bf16 import Bf16Encoder

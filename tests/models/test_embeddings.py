@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from stream.models.embeddings import RepeatableEmbedding, look_up, make_repeatable, not_few
 from tests.models.noting import Noting
 from tests.models.tiny_families import FAMILIES, family_encoder, without_dropout

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from stream.config.backbone import BackboneConfig
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from stream.errors import UserError
 from stream.models.encoder import Encoder
 from stream.models.families.catalogue import known_types

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.distributed.gradients import SharedGradients
 from stream.learners.adapter import Adapter
 from stream.learners.base import Learner

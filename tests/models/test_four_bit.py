@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.errors import UserError
 from stream.evaluation.evaluate import evaluate
 from stream.learners.adapter import Adapter

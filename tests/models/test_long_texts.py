@@ -8,7 +8,7 @@ import torch
 
 from stream.config.backbone import BackboneConfig
 from stream.config.run import TrainingConfig
-from stream.data.batches import collate, padded_length
+from stream.data.batching import collate, padded_length
 from stream.data.task import Split, Task
 from stream.errors import UserError
 from stream.evaluation.evaluate import logits_of

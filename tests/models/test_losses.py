@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.data.mixture import Rehearsal
 from stream.data.task import Split, Task
 from stream.learners.ewc import Ewc

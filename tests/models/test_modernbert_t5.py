@@ -14,7 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from stream.config.backbone import BackboneConfig
-from stream.data.batches import TokenBatch, collate
+from stream.data.batch import TokenBatch
+from stream.data.batching import collate
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.models.encoder import Encoder

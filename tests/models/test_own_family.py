@@ -12,7 +12,7 @@ import yaml
 from torch import nn
 
 from stream.config.backbone import BackboneConfig
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.errors import UserError
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.families import catalogue

@@ -18,7 +18,7 @@ from transformers import AutoModel, BertConfig, BertForPreTraining, BertModel
 from benchmarks.in_process import composed
 from stream.config.backbone import BackboneConfig
 from stream.config.run import RunConfig
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.errors import UserError
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.pretrained import check_backbone, check_vocabulary, with_idle_pooling

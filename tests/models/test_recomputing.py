@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from stream.config.backbone import BackboneConfig
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.learners.bapna import Bapna

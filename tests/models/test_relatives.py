@@ -9,7 +9,7 @@ import pytest
 import torch
 import transformers
 
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.learners.adapter import Adapter
 from stream.models.heads import TaskModel
 from tests.builders import made_task

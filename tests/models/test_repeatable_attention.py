@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.attention import sdpa_kernel
 
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from stream.models.heads import ATTENTION, TaskModel
 from stream.models.repeatable_attention import repeatable_attention
 from tests.models.noting import Noting

@@ -7,7 +7,8 @@ import pytest
 import torch
 from sklearn import metrics
 
-from stream.data.batches import IGNORED_LABEL, collate
+from stream.data.batch import IGNORED_LABEL
+from stream.data.batching import collate
 from stream.data.shared_head import with_shared_head
 from stream.data.task import SHARED_HEAD, Task
 from stream.errors import UserError

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.errors import UserError
 from stream.evaluation.evaluate import logits_of

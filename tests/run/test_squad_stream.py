@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from stream.cli.main import main
-from stream.data.batches import collate
+from stream.data.batching import collate
 from stream.data.spans.answers import answer_f1
 from stream.data.task import Task
 from stream.evaluation.evaluate import digest, logits_of

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder
 from stream.training import engine

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners.adapter import Adapter
 from stream.learners.adapterfusion import AdapterFusion

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch, collate
+from stream.data.batch import Batch
+from stream.data.batching import collate
 from stream.data.task import Task
 from stream.learners import LEARNERS
 from stream.learners._shared.replaying import Replaying

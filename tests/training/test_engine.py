@@ -12,7 +12,8 @@ from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
 import stream
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch, training_rows
+from stream.data.batch import Batch
+from stream.data.batching import training_rows
 from stream.data.shared_head import with_shared_head
 from stream.data.task import SHARED_HEAD, Task
 from stream.errors import UserError

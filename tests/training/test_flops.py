@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from stream.data.batches import collate, training_rows
+from stream.data.batching import collate, training_rows
 from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.frozen import Frozen

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import Batch, training_rows
+from stream.data.batch import Batch
+from stream.data.batching import training_rows
 from stream.data.task import Task
 from stream.errors import TrainingDivergedError
 from stream.learners.adapter import Adapter

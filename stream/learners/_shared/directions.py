@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from stream.data.batches import Part
+from stream.data.batch import Part
 from stream.models.bf16 import copy_all
 
 SMALLEST = 1e-5  # of a vector's length: what is left of it may be rounding

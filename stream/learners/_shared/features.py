@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import torch
 
-from stream.data.batches import evaluation_batches
+from stream.data.batching import evaluation_batches
 from stream.data.task import Task
 from stream.models.heads import TaskModel
 

@@ -7,7 +7,7 @@ import torch
 
 from stream.config.run import TrainingConfig
 from stream.config.setting import POSITIVE, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners.base import Learner, Tags, Tensors
 from stream.learners.workload import Workload

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from stream.data.batches import IGNORED_LABEL, Batch
+from stream.data.batch import IGNORED_LABEL, Batch
 from stream.data.mixture import Mixture, Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.replay_buffer import Drawn

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from stream.config.setting import WIDEST, at_least, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners.base import Learner
 from stream.models.modules.reparameterization import Reparameterization

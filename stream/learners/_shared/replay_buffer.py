@@ -19,7 +19,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from stream.data.batches import Batch, collate, training_rows
+from stream.data.batch import Batch
+from stream.data.batching import collate, training_rows
 from stream.data.task import Split, Task
 from stream.learners._shared.selection import Reservoir, even_quotas, herded
 from stream.learners.workload import Epoch

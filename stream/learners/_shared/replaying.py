@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from stream.config.setting import at_least, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.mixture import Rehearsal, heads_of, owners
 from stream.data.task import Task
 from stream.errors import require

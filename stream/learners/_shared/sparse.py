@@ -12,7 +12,7 @@ import torch
 
 from stream.config.run import TrainingConfig
 from stream.config.setting import Range, setting
-from stream.data.batches import Batch
+from stream.data.batch import Batch
 from stream.data.task import Task
 from stream.learners.base import Learner, Tags
 from stream.learners.workload import Epoch, Workload

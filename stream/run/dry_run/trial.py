@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from stream.config.run import TrainingConfig
-from stream.data.batches import epoch_order, padded_length, training_rows
+from stream.data.batching import epoch_order, padded_length, training_rows
 from stream.data.shared_head import with_shared_head
 from stream.data.task import Split, Task
 from stream.learners.base import Learner

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from tests.models.reference.functions import End, Weights, layer_norm, linear, places, same
 from tests.models.reference.post_norm import BERT, Maps, Names, attended, layer, maps
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from tests.models.reference.bert import bert, embedded
 from tests.models.reference.forms import Change, Map
 from tests.models.reference.functions import (

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from stream.config.backbone import BackboneConfig
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.families.catalogue import find_family
 from stream.models.modules.bottleneck import Architecture, Bottleneck, insert_adapters

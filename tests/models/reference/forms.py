@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from stream.models.encoder import Encoder
 from stream.models.modules.bottleneck import AdaptedSubLayer, Architecture, insert_adapters
 from stream.seeding import torch_generator

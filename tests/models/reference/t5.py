@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from stream.data.batches import TokenBatch
+from stream.data.batch import TokenBatch
 from tests.models.reference.forms import Change, Map
 from tests.models.reference.functions import (
     End,

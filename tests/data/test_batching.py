@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.data.batches import collate, epoch_order, evaluation_batches, training_rows
+from stream.data.batching import collate, epoch_order, evaluation_batches, training_rows
 from stream.data.task import Split, Task
 from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
