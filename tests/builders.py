@@ -12,7 +12,7 @@ from stream.data.task import Split, Task
 from stream.evaluation.evaluate import digest, evaluate, logits_of
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder, load_encoder
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.record.matrix import ScoreMatrix
 from stream.seeding import numpy_generator
 from stream.training.loop import fit

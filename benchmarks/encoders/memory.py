@@ -36,7 +36,7 @@ from stream.errors import UserError
 from stream.evaluation.evaluate import logits_of
 from stream.learners.adapter import Adapter
 from stream.models.encoder import Encoder, load_encoder
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.run.setup import pick_device
 from stream.training.loop import fit
 

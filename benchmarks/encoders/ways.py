@@ -21,8 +21,8 @@ from stream.data.task import Split, Task
 from stream.learners.lora import Lora
 from stream.models.encoder import load_encoder
 from stream.models.families.family import Family, FusedMap
-from stream.models.heads import TaskModel
 from stream.models.pretrained import load_body
+from stream.models.task_model import TaskModel
 from stream.training.engine import pick_engine
 from stream.training.loop import fit
 from tests.builders import made_spec

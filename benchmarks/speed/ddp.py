@@ -29,7 +29,7 @@ from stream.distributed.slices import rows_each
 from stream.distributed.world import World, joined_world
 from stream.learners.finetune import Finetune
 from stream.models.encoder import load_encoder
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.training.engine import pick_engine
 from stream.training.loop import fit
 from tests.builders import made_spec

@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks.in_process import set_up
 from benchmarks.speed.steps import now
 from stream.data.batch import Batch
-from stream.models import bf16, heads, masks
+from stream.models import bf16, masks, precision
 from stream.training.engine import Captured, Compute, Eager
 from stream.training.loop import fit
 
@@ -122,7 +122,7 @@ def way_of(name: str, *, on_gpu: bool) -> Iterator[None]:
     with ExitStack() as stack:
         if name == "apart" or not on_gpu:
             copy = partial(bf16.Bf16Encoder, together=name == "plain")
-            stack.enter_context(patch.object(heads, "Bf16Encoder", copy))
+            stack.enter_context(patch.object(precision, "Bf16Encoder", copy))
             captured = lambda tensor: name == "plain"  # noqa: E731
             stack.enter_context(patch.object(masks, "captured", captured))
         yield

@@ -774,19 +774,24 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("(place < spans[:, 3:4])", "(place <= spans[:, 3:4])"),
         ),
     ),
-    "stream/models/heads.py": (
+    "stream/models/task_model.py": (
         (ONE_HEAD, COEFFICIENTS, LOOP, BF16, *contract("adapter")),
         (
             ("logits.masked_fill(~seen, Head.NEVER)", "logits"),
             ("self._draw(row, name)", "self._draw(row, str(met))"),
             ("self.dropout(texts.float())", "texts.float()"),
-            ("                self._computes.read_trained()\n", "                pass\n"),
+            ("                del self.heads[task.name]\n", "                pass\n"),
+        ),
+    ),
+    "stream/models/precision.py": (
+        (BF16, COEFFICIENTS, LOOP),
+        (
+            ("            self._computes.read_trained()\n", "            pass\n"),
             (
                 "self._computes, self._took = self._half, not torch.is_grad_enabled()",
                 "self._computes, self._took = self._half, True",
             ),
             ("            self._half.read_all()\n", "            pass\n"),
-            ("                del self.heads[task.name]\n", "                pass\n"),
         ),
     ),
     "stream/models/deterministic.py": (

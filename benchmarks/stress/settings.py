@@ -28,7 +28,7 @@ from stream.evaluation.evaluate import evaluate
 from stream.learners import LEARNERS
 from stream.learners.base import Learner
 from stream.models.encoder import load_encoder
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.training.loop import fit
 
 TINY = ("backbone=tiny", "device=cpu", "task=[cola,crowdflower_airline,rte]", "learner=frozen")

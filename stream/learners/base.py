@@ -39,12 +39,13 @@ from stream.learners._shared.replay_buffer import ReplayBuffer
 from stream.learners.tags import Tags
 from stream.learners.workload import Epoch, Workload, planned_work
 from stream.models.encoder import Encoder
-from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
 from stream.models.modules.active_tasks import ActiveTasks, Sources
 from stream.models.modules.by_task import task_of_parameters
 from stream.models.modules.fresh import draw_into, drawn_values, fresh_modules
 from stream.models.sparse_parameters import SparseTaskParameters
+from stream.models.storage import store_unchanged
+from stream.models.task_model import TaskModel
 from stream.models.task_parameters import TaskParameters, copy_named
 
 Tensors = dict[str, torch.Tensor]
@@ -203,7 +204,9 @@ class Learner(Settings):
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.reads(name) and self.trains(name))
         trained = {name for name, p in encoder.named_parameters() if p.requires_grad}
-        model.store_unchanged(encoder.pretrained - trained, self.name)
+        store_unchanged(
+            encoder, encoder.pretrained - trained, storage=model.storage, learner=self.name
+        )
         require(
             bool(trained) or not encoder.recomputes,
             f"training.gradient_checkpointing=true has no effect with learner={self.name}, which "

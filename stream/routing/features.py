@@ -15,7 +15,7 @@ from stream.data.task import Split, Task
 from stream.learners.base import Learner, Tensors
 from stream.models.bf16 import Bf16Encoder
 from stream.models.encoder import Encoder
-from stream.models.heads import ATTENTION
+from stream.models.precision import ATTENTION
 
 
 class PretrainedFeatures:

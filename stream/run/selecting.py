@@ -24,7 +24,7 @@ from stream.errors import require
 from stream.learners.base import Learner
 from stream.learners.workload import Workload, all_of
 from stream.models.encoder import Encoder
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.record.selection import SelectionRecord
 from stream.training.engine import Engine
 

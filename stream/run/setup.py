@@ -20,8 +20,8 @@ from stream.evaluation.task_metrics import check_metrics
 from stream.formatting import count
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder, load_encoder
-from stream.models.heads import TaskModel
 from stream.models.pretrained import check_backbone, check_vocabulary, with_idle_pooling
+from stream.models.task_model import TaskModel
 from stream.record.run_record import LedgerRecord
 from stream.routing import ROUTERS
 from stream.routing.features import PretrainedFeatures

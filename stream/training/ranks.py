@@ -10,7 +10,7 @@ from stream.data.task import Task
 from stream.distributed.gradients import SharedGradients
 from stream.distributed.world import World
 from stream.learners.base import BUFFER, Learner
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 
 
 def part_of(batch: Batch, world: World) -> Batch:

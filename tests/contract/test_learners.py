@@ -16,7 +16,7 @@ from stream.evaluation.evaluate import logits_of
 from stream.fingerprint import tensor_digest
 from stream.learners import LEARNERS
 from stream.learners.base import HOOKS, Learner
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.record.matrix import ScoreMatrix
 from stream.run.stored import StoredCount, count_stored
 from stream.training.fit_state import FitReport, Step

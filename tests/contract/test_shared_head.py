@@ -17,7 +17,7 @@ from stream.data.task import SHARED_HEAD, Task
 from stream.errors import UserError
 from stream.evaluation.evaluate import logits_of
 from stream.learners import LEARNERS
-from stream.models.heads import HEAD_STD
+from stream.models.task_model import HEAD_STD
 from stream.run.accounting import count_stored
 from stream.seeding import torch_generator
 from stream.training.loop import fit

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from stream.data.batching import collate, epoch_order, evaluation_batches, training_rows
 from stream.data.task import Split, Task
-from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
+from stream.models.task_model import TaskModel
 from stream.seeding import derive_seed
 from tests.builders import made_spec, made_task, tiny_encoder
 

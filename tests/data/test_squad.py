@@ -33,7 +33,8 @@ from stream.evaluation.evaluate import correctness
 from stream.evaluation.task_metrics import score
 from stream.learners.majority import Majority
 from stream.metrics.flips import decode_correct
-from stream.models.heads import Head, TaskModel
+from stream.models.heads import Head
+from stream.models.task_model import TaskModel
 from tests.builders import tiny_encoder
 from tests.data.hub_process import loaded_from
 from tests.data.hub_server import Hub

@@ -26,7 +26,7 @@ from stream.learners.ogd import Ogd
 from stream.learners.olora import OLora
 from stream.learners.replay import Replay
 from stream.learners.si import Si
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.training.fit_state import Step
 from stream.training.loop import fit
 from stream.training.snapshot import FitSnapshot

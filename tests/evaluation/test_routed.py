@@ -12,7 +12,7 @@ from stream.data.task import Task
 from stream.evaluation.evaluate import logits_of
 from stream.evaluation.routed import Routing
 from stream.learners import LEARNERS
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.record.matrix import Routed
 from stream.routing import ROUTERS
 from stream.routing.base import FeatureRouter, decide

@@ -15,9 +15,9 @@ from stream.learners.dora import Dora
 from stream.learners.ia3 import Ia3
 from stream.learners.prefix_tuning import PrefixTuning
 from stream.models.encoder import Encoder
-from stream.models.heads import TaskModel
 from stream.models.modules.low_rank import Decomposed
 from stream.models.places import LinearMap
+from stream.models.task_model import TaskModel
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.builders import SHORT, Stream, made_task, tiny_encoder

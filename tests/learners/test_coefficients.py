@@ -25,9 +25,9 @@ from stream.learners.olora import OLora
 from stream.learners.replay import Replay
 from stream.learners.si import Si
 from stream.learners.workload import Epoch, Workload
-from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
 from stream.models.modules.composition import Attention
+from stream.models.task_model import TaskModel
 from tests.builders import SHORT, Stream, made_task, tiny_encoder
 
 

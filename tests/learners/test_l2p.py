@@ -13,7 +13,7 @@ from stream.data.task import Task
 from stream.errors import UserError
 from stream.learners.l2p import L2p
 from stream.learners.prompt_tuning import PromptTuning
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.run.accounting import count_stored
 from stream.training.flops import FlopMeter
 from tests.builders import Stream, made_task, tiny_encoder

@@ -31,11 +31,11 @@ from stream.learners.progressive import Progressive
 from stream.learners.topk import TopK
 from stream.models.encoder import Encoder
 from stream.models.families.family import read_family
-from stream.models.heads import TaskModel
 from stream.models.modules.active_tasks import ActiveTasks
 from stream.models.modules.columns import add_columns
 from stream.models.modules.magnitudes import Magnitudes
 from stream.models.modules.prefix import plain_attention
+from stream.models.task_model import TaskModel
 from tests.builders import VOCABULARY, made_task, tiny_encoder
 from tests.models.tiny_families import family_encoder
 

@@ -11,13 +11,13 @@ from stream.data.batching import collate
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.models.encoder import Encoder, load_encoder
-from stream.models.heads import TaskModel
 from stream.models.modules.bottleneck import (
     Architecture,
     Bottleneck,
     reduced,
 )
 from stream.models.places import SubLayer
+from stream.models.task_model import TaskModel
 from stream.seeding import torch_generator
 from tests.builders import TINY, VOCABULARY, made_task, tiny_encoder
 

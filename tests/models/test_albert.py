@@ -12,7 +12,7 @@ from stream.errors import UserError
 from stream.evaluation.evaluate import evaluate
 from stream.learners.adapter import Adapter
 from stream.models.encoder import load_encoder
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.record.ledger import LedgerRecord
 from stream.run.accounting import count_stored
 from stream.run.layer_ablation import layer_range_scores

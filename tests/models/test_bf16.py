@@ -17,7 +17,7 @@ from stream.learners.hat import Hat
 from stream.learners.replay import Replay
 from stream.learners.topk import TopK
 from stream.models.bf16 import to_bf16
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.builders import CPU, SHORT, TINY, made_task, tiny_encoder
@@ -108,7 +108,7 @@ def test_frozen_weights_stored_in_bf16_compute_the_same_bits(make) -> None:
     usual, expected = learned(make, "float32")
     learner, found = learned(make, "bf16")
     assert found == expected
-    halves = dict(learner.model._half.encoder.named_parameters())
+    halves = dict(learner.model.bf16_encoder.named_parameters())
     for name, parameter in learner.model.encoder.named_parameters():
         changes = learner.trains(name) and learner.model.encoder.reads(name)
         assert (parameter.dtype == torch.float32) == changes, name

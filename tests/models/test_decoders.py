@@ -16,10 +16,10 @@ from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.models.bf16 import Bf16Encoder
 from stream.models.encoder import Encoder, load_encoder
-from stream.models.heads import TaskModel
 from stream.models.masks import places, readable
 from stream.models.modules.prompt import SoftPrompt, drawn_tokens
 from stream.models.pretrained import check_backbone, load_body
+from stream.models.task_model import TaskModel
 from stream.seeding import torch_generator
 from tests.builders import VOCABULARY, made_task
 from tests.models.reference import check

@@ -19,11 +19,12 @@ from stream.learners.adapter import Adapter
 from stream.learners.base import Learner
 from stream.learners.finetune import Finetune
 from stream.learners.lora import Lora
-from stream.models import gathered_gradients, heads, masks
+from stream.models import gathered_gradients, masks, precision
 from stream.models.bf16 import Bf16Encoder, inserted_modules
 from stream.models.encoder import Encoder
 from stream.models.gathered_gradients import GatheredGradients
 from stream.models.joined_maps import JoinedMaps, join_attention_maps, side_by_side
+from stream.models.task_model import TaskModel
 from tests.builders import made_task, tiny_encoder
 from tests.contract.matrix import ALIKE, shapes
 from tests.models.tiny_families import family_encoder, without_dropout
@@ -168,8 +169,8 @@ class Multiplying(SharedGradients):
 def test_what_ranks_share_has_the_gradients_that_were_put_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(heads, "Bf16Encoder", partial(Bf16Encoder, together=True))
-    model, batch = heads.TaskModel(adapted(tiny_encoder()), 0, precision="bf16"), texts()
+    monkeypatch.setattr(precision, "Bf16Encoder", partial(Bf16Encoder, together=True))
+    model, batch = TaskModel(adapted(tiny_encoder()), 0, precision="bf16"), texts()
 
     def shared(times: float) -> dict[str, torch.Tensor | None]:
         model.gradients = Multiplying(times)

@@ -16,7 +16,7 @@ from stream.learners.adapter import Adapter
 from stream.learners.dora import Dora
 from stream.learners.finetune import Finetune
 from stream.models.four_bit import FourBitLinear, FourBitWeight
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.run.accounting import count_stored
 from stream.training.loop import fit
 from tests.builders import CPU, SHORT, made_task, tiny_encoder

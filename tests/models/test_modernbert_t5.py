@@ -20,10 +20,10 @@ from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.models.encoder import Encoder
 from stream.models.families.config import most_tokens, read_config
-from stream.models.heads import TaskModel
 from stream.models.masks import places, readable
 from stream.models.modules.prompt import SoftPrompt
 from stream.models.pretrained import load_body
+from stream.models.task_model import TaskModel
 from stream.seeding import torch_generator
 from tests.builders import VOCABULARY, made_task
 from tests.models.reference import check, modernbert, t5

@@ -19,9 +19,9 @@ from stream.learners.prefix_tuning import PrefixTuning
 from stream.learners.progressive import Progressive
 from stream.learners.prompt_tuning import PromptTuning
 from stream.models.encoder import load_encoder
-from stream.models.heads import TaskModel
 from stream.models.places import Uses
 from stream.models.recomputing import recompute_layers
+from stream.models.task_model import TaskModel
 from stream.training.engine import pick_engine
 from tests.builders import CPU, VOCABULARY, made_task, tiny_encoder
 from tests.models.tiny_families import FAMILIES

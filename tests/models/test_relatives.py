@@ -11,7 +11,7 @@ import transformers
 
 from stream.data.batching import collate
 from stream.learners.adapter import Adapter
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from tests.builders import made_task
 from tests.models.reference import check
 from tests.models.reference.bert import bert_maps, roberta

@@ -7,8 +7,9 @@ from torch.nn import functional
 from torch.nn.attention import sdpa_kernel
 
 from stream.data.batch import TokenBatch
-from stream.models.heads import ATTENTION, TaskModel
+from stream.models.precision import ATTENTION
 from stream.models.repeatable_attention import repeatable_attention
+from stream.models.task_model import TaskModel
 from tests.models.noting import Noting
 from tests.models.tiny_families import family_encoder, without_dropout
 

@@ -18,8 +18,8 @@ from stream.metrics import (
     correct_cells,
     seen_class_accuracy,
 )
-from stream.models.heads import TaskModel, occurring
 from stream.models.losses import batch_loss
+from stream.models.task_model import TaskModel, occurring
 from stream.seeding import torch_generator
 from tests.builders import made_spec, made_split, made_task, tiny_encoder
 

@@ -10,7 +10,7 @@ from stream.learners.adapter import Adapter
 from stream.learners.finetune import Finetune
 from stream.learners.frozen import Frozen
 from stream.models.encoder import Encoder
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.record.ledger import LedgerRecord
 from stream.run.accounting import count_stored
 from tests.builders import Stream, made_task

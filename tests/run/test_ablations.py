@@ -18,8 +18,8 @@ from stream.learners.base import Learner
 from stream.learners.layernorm import LayerNorm
 from stream.learners.topk import TopK
 from stream.models.encoder import Encoder
-from stream.models.heads import TaskModel
 from stream.models.modules.bottleneck import Architecture, Bottleneck, draw
+from stream.models.task_model import TaskModel
 from stream.seeding import torch_generator
 from tests.builders import CPU, TINY, Stream, made_task, tiny_encoder
 from tests.models.test_adapters import FAMILY, NORMS, family_member, inside

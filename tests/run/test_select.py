@@ -22,7 +22,7 @@ from stream.errors import UserError
 from stream.evaluation.evaluate import evaluate
 from stream.learners import LEARNERS
 from stream.models.encoder import load_encoder
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.record.run_record import RunRecord
 from stream.record.selection import CandidateRecord, SelectionRecord
 from stream.report.plan import WorkPlan

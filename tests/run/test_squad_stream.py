@@ -21,8 +21,9 @@ from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.replay import Replay
 from stream.metrics.flips import decode_correct
-from stream.models.heads import Head, TaskModel
+from stream.models.heads import Head
 from stream.models.losses import part_loss
+from stream.models.task_model import TaskModel
 from stream.run.export import export_task
 from stream.run.predict import Service
 from stream.run.verify import verify

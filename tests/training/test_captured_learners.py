@@ -20,8 +20,8 @@ from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.replay import Replay
 from stream.models.encoder import Encoder
-from stream.models.heads import TaskModel
 from stream.models.losses import batch_loss
+from stream.models.task_model import TaskModel
 from stream.training import engine
 from stream.training.engine import Captured, Eager, pick_engine
 from stream.training.loop import fit

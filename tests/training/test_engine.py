@@ -29,7 +29,8 @@ from stream.learners.majority import Majority
 from stream.learners.replay import Replay
 from stream.learners.workload import Epoch
 from stream.models.encoder import Encoder
-from stream.models.heads import Head, TaskModel
+from stream.models.heads import Head
+from stream.models.task_model import TaskModel
 from stream.training.engine import Captured, Eager, pick_engine
 from stream.training.loop import fit
 from stream.training.snapshot import FitSnapshot, capture, load_tensors

@@ -16,7 +16,7 @@ from stream.learners.adapter import Adapter
 from stream.learners.base import Learner
 from stream.learners.finetune import Finetune
 from stream.learners.workload import planned_work
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 from stream.seeding import derive_seed, torch_randomness
 from stream.training.fit_state import FitReport, Step
 from stream.training.flops import FlopMeter

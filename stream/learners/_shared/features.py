@@ -10,7 +10,7 @@ import torch
 
 from stream.data.batching import evaluation_batches
 from stream.data.task import Task
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 
 BATCH_TOKENS = 2**13
 

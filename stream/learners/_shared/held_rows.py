@@ -18,8 +18,9 @@ from stream.data.batch import IGNORED_LABEL, Batch
 from stream.data.mixture import Mixture, Rehearsal
 from stream.data.task import Task
 from stream.learners._shared.replay_buffer import Drawn
-from stream.models.heads import Head, TaskModel, joined
+from stream.models.heads import Head, joined
 from stream.models.losses import mixture_logits, mixture_loss, part_loss
+from stream.models.task_model import TaskModel
 
 
 class Held(NamedTuple):

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from stream.data.task import Task
 from stream.learners._shared.features import text_vectors
-from stream.models.heads import TaskModel
+from stream.models.task_model import TaskModel
 
 PENALTIES = tuple(10.0**power for power in range(-8, 9))
 """What RanPAC tries (McDonnell et al. 2023, arXiv 2307.02251, algorithm 1 and its code)."""
