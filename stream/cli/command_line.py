@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from stream.cli.completion import TYPED
 from stream.config.compose import searched_too
-from stream.config.composition import CONFIG_NAME, SEARCHED
+from stream.config.loader import CONFIG_NAME, SEARCHED
 from stream.config.typed import in_grammar, of_agent, parse, without_dashes
 from stream.errors import UserError, choose, require, unknown
 from stream.version import installed_version

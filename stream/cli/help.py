@@ -11,7 +11,7 @@ from typing import Any
 from hydra.core.object_type import ObjectType
 from omegaconf import OmegaConf
 
-from stream.config.composition import repository
+from stream.config.loader import repository
 
 CHOICES = "APP_CONFIG_GROUPS"
 

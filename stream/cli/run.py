@@ -36,8 +36,9 @@ from stream.cli.sweeps import (
 )
 from stream.cli.terminal import outlive_readers
 from stream.config.complaints import complaints
-from stream.config.composition import composed_once, hydra_composes_alike, to_objects
+from stream.config.composition import to_objects
 from stream.config.display import QUIET
+from stream.config.loader import composed_once, hydra_composes_alike
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.distributed.launched import launched

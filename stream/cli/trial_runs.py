@@ -31,7 +31,7 @@ from stream.cli.run import job
 from stream.cli.sweeps import IN_THIS_PROCESS
 from stream.config.complaints import complaints
 from stream.config.compose import override
-from stream.config.composition import CONFIG_NAME, VERSION_BASE, hydra_composes_alike
+from stream.config.loader import CONFIG_NAME, VERSION_BASE, hydra_composes_alike
 from stream.config.paths import conf_folder
 from stream.config.workers import WorkersConfig
 from stream.errors import UserError

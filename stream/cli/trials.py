@@ -21,9 +21,10 @@ from hydra.core.override_parser.types import (
 )
 
 from stream.config.complaints import complaints
-from stream.config.composition import Composition, choices_of
+from stream.config.composition import Composition
 from stream.config.effect import check_effects
 from stream.config.given import given_settings
+from stream.config.loader import choices_of
 from stream.config.names import GROUPS
 from stream.config.run import RunConfig
 from stream.config.typed import parse

@@ -13,8 +13,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from stream.config.complaints import complaints
-from stream.config.composition import SEARCHED, Composition, with_tasks
+from stream.config.composition import Composition, with_tasks
 from stream.config.interpolation import escaped, uninterpolated
+from stream.config.loader import SEARCHED
 from stream.config.members import unusable
 from stream.config.plain import NotPlainError, part
 from stream.config.run import RunConfig

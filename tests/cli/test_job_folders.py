@@ -16,7 +16,7 @@ from stream.cli.job_folders import job_folder, register_job_folder
 from stream.cli.outcomes import HEADINGS, Outcome, Plan, closing_lines, heading, outcomes
 from stream.cli.run import of_plugins
 from stream.cli.sweeps import Job, on_its_gpu, plan, run_job
-from stream.config.composition import hydra_composes_alike
+from stream.config.loader import hydra_composes_alike
 from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.errors import UserError

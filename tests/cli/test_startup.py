@@ -12,7 +12,7 @@ import pytest
 
 from stream.cli import run
 from stream.cli.help import help_text
-from stream.config.composition import choices_of
+from stream.config.loader import choices_of
 from stream.config.names import GROUPS
 from stream.config.paths import conf_folder
 from stream.learners import LEARNERS

@@ -16,7 +16,8 @@ from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.config.backbone import BackboneConfig
 from stream.config.compose import compose_run, searched_too
-from stream.config.composition import CONFIG_NAME, RUN_MODE, Composition, composed_once, reading
+from stream.config.composition import Composition
+from stream.config.loader import CONFIG_NAME, RUN_MODE, composed_once, reading
 from stream.config.run import RunConfig
 from stream.config.typed import parse
 from stream.data.build import arrange
