@@ -585,7 +585,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("flat.topk(", "flat.abs().topk(", "importances are sizes, never below 0"),
         ),
     ),
-    "stream/learners/base.py": (
+    "stream/learners/hooks.py": (
         (
             COEFFICIENTS,
             PUBLISHED,
@@ -595,6 +595,29 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
         ),
         (
             ("[*(names[: names.index(task)] if task in names else names), task]", "[*names, task]"),
+            (
+                "return batch_loss(batch, self.model(batch))",
+                "return batch_loss(batch, self.model(batch)) / 2",
+            ),
+            (
+                "task, epoch.batch_size, self.seed, epoch.index)",
+                "task, epoch.batch_size, self.seed, 0)",
+            ),
+            (
+                "task, epoch.batch_size, self.seed, epoch.index)",
+                "task, epoch.batch_size, 0, epoch.index)",
+            ),
+        ),
+    ),
+    "stream/learners/base.py": (
+        (
+            COEFFICIENTS,
+            PUBLISHED,
+            LOOP,
+            OLORA,
+            *contract("adapter", "replay", "progressive", "joint", "si"),
+        ),
+        (
             (
                 "            self.mark_trained(task)\n            self.task_parameters.start(",
                 "            self.task_parameters.start(",
@@ -608,7 +631,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
                 "            pass\n        self.end_task(task)",
             ),
             (
-                "draw_into(self._fresh[name], seed, name)",
+                "draw_into(self._fresh[name], self.seed, name)",
                 "draw_into(self._fresh[name], 0, name)",
             ),
             ("self.seed, task)}", "0, task)}"),
@@ -617,18 +640,6 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             (
                 "copy_named(tensors, {name: parameters[name] for name in named})",
                 "pass",
-            ),
-            (
-                "return batch_loss(batch, self.model(batch))",
-                "return batch_loss(batch, self.model(batch)) / 2",
-            ),
-            (
-                "task, epoch.batch_size, self.seed, epoch.index)",
-                "task, epoch.batch_size, self.seed, 0)",
-            ),
-            (
-                "task, epoch.batch_size, self.seed, epoch.index)",
-                "task, epoch.batch_size, 0, epoch.index)",
             ),
             ("read = set(self._serving_sources(task).names)", "read = {task}"),
             ("            self.model.rest_heads(but=task.head_name)\n", "            pass\n"),

@@ -1,24 +1,7 @@
-"""The contract of a method: a dataclass whose fields are its hyperparameters, and few hooks.
+"""A learner: what follows from the few things that a method says (`stream.learners.hooks`).
 
-A method fills what differs from plain training of what it inserted into the encoder: the members
-named in `HOOKS`, nothing else. The rest of `Learner` follows from them: which parameters a task
-owns, what serves a task, what a checkpoint keeps, what is counted. A constructor stores
-hyperparameters and does nothing else; state appears in `attach`, which calls `setup`.
-
-A parameter of the encoder that `trains` names is one of three:
-
-- inside a `ByTask` container (modules by the names of tasks): it belongs to that task, is trained
-  while the task is learned, and is read by the tasks whose `sources` name it;
-- else, with ``tags.parameter_isolation``: each task owns a copy, which is put into the encoder to
-  learn or serve the task;
-- else all tasks share it.
-
-With ``scenario=shared_head`` one head answers all tasks, and a text is served without knowing its
-task: the head is shared too, and whatever serves the task learned last serves every text.
-
-Tensors that are no parameters are kept by putting them into one of three dictionaries:
-``task_tensors[task]`` (they serve that task), ``shared_tensors`` (learning the next task needs
-them), ``fit_tensors`` (only going on within a task needs them; empty before `begin_task`).
+Which parameters a task owns and which all share, learning and serving a task, what serves it, what
+a checkpoint keeps, and what is counted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,18 +11,11 @@ from typing import ClassVar
 
 import torch
 
-from stream.config.run import TrainingConfig
-from stream.config.setting import POSITIVE, Settings, setting
 from stream.config.shared_head import require_shares_head
-from stream.data.batch import Batch
-from stream.data.batching import collate, training_rows
 from stream.data.task import SHARED_HEAD, Task
 from stream.errors import require
-from stream.learners._shared.replay_buffer import ReplayBuffer
+from stream.learners.hooks import Hooks, Tensors
 from stream.learners.tags import Tags
-from stream.learners.workload import Epoch, Workload, planned_work
-from stream.models.encoder import Encoder
-from stream.models.losses import batch_loss
 from stream.models.modules.active_tasks import ActiveTasks, Sources
 from stream.models.modules.by_task import task_of_parameters
 from stream.models.modules.fresh import draw_into, drawn_values, fresh_modules
@@ -48,47 +24,16 @@ from stream.models.storage import store_unchanged
 from stream.models.task_model import TaskModel
 from stream.models.task_parameters import TaskParameters, copy_named
 
-Tensors = dict[str, torch.Tensor]
-HOOKS = (
-    "__post_init__",
-    "tags",
-    "setup",
-    "trains",
-    "trains_head",
-    "learning_rate",
-    "sources",
-    "workload",
-    "begin_task",
-    "training_batches",
-    "loss",
-    "after_backward",
-    "after_step",
-    "end_task",
-    "predict",
-)
-"""What a method may fill. A test holds every method to it."""
+__all__ = ["BUFFER", "Learner", "Tags", "Tensors"]  # with what the file of a method begins with
+
 SHARED = "kept."  # before the names of `shared_tensors` in a checkpoint
 BUFFER = "buffer."  # before the names of what says which rows are stored, where that must be said
 
 
 @dataclass
-class Learner(Settings):
-    """A method; state after `attach`.
+class Learner(Hooks):
+    """A method, with all that follows from what it says (`Hooks`)."""
 
-    ``model`` (encoder and heads), ``seed``, ``pad_id``, ``learned`` (the tasks so far, in order),
-    ``active`` (the tasks whose modules the encoder reads now), ``buffer`` (stored examples; set
-    one in `setup` and it is filled and restored), and the three dictionaries of tensors.
-
-    Attributes:
-        lr: the learning rate at its peak; that of the heads too, unless ``head_lr`` is set.
-        head_lr: the learning rate of the heads; null takes ``lr``.
-    """
-
-    lr: float = setting(5e-5, POSITIVE)
-    head_lr: float | None = setting(None, POSITIVE)
-
-    GROUP: ClassVar[str] = "learner"
-    tags: ClassVar[Tags] = Tags()
     name: ClassVar[str] = ""
     """The method's name: that of its file, or of its entry point."""
 
@@ -97,79 +42,8 @@ class Learner(Settings):
         super().__init_subclass__()
         cls.name = cls.__module__.rpartition(".")[2]
 
-    # Hooks: what a method may fill.
-
-    def setup(self, encoder: Encoder, task_names: Sequence[str]) -> None:
-        """Insert modules into the encoder and create state; called once, before the first task.
-
-        `Fresh` modules are initialized afterwards: per task, from its name, or once if shared.
-
-        Args:
-            encoder: the pretrained encoder, which is also ``self.model.encoder``.
-            task_names: the tasks of the stream in order, for modules by task; a continual learner
-                does not look ahead otherwise.
-        """
-
-    def trains(self, name: str) -> bool:
-        """Return whether learning changes the encoder's parameter ``name``.
-
-        Here: what `setup` inserted.
-        """
-        return name not in self.model.encoder.pretrained
-
-    def trains_head(self, name: str, task: Task) -> bool:
-        """Return whether learning ``task`` changes the head called ``name``."""
-        return name == task.head_name
-
-    def learning_rate(self, name: str) -> float:
-        """Return the learning rate at its peak of the model's parameter ``name``.
-
-        Names are those in the model, such as ``encoder.body...`` and ``heads.cola.weight``.
-        """
-        own = self.head_lr if name.startswith("heads.") else None
-        return own or self.lr
-
-    def sources(self, task: str) -> Sources:
-        """Return the tasks whose modules serve ``task``, itself last.
-
-        Here: itself, and with ``tags.reads_past_tasks`` those learned before it.
-        """
-        names = [learned.name for learned in self.learned] if self.tags.reads_past_tasks else []
-        return Sources([*(names[: names.index(task)] if task in names else names), task])
-
-    def workload(self, task: Task, training: TrainingConfig) -> Workload:
-        """Return the work of learning ``task``, the same whenever it is asked for."""
-        return planned_work(len(task.split("train")), training)
-
-    def begin_task(self, task: Task) -> None:
-        """Prepare to learn ``task``: its head and its first values are in the model."""
-
-    def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
-        """Yield the batches of one epoch."""
-        for rows in training_rows(task, epoch.batch_size, self.seed, epoch.index):
-            yield collate([(task, task.split("train"), rows)], self.pad_id)
-
-    def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the loss of one batch, a scalar."""
-        return batch_loss(batch, self.model(batch))
-
-    def after_backward(self, batch: Batch) -> None:
-        """Change the gradients of a batch before they are clipped and applied."""
-
-    def after_step(self, batch: Batch) -> None:
-        """See the batch that was just learned."""
-
-    def end_task(self, task: Task) -> None:
-        """Keep what learning ``task`` leaves behind; it is the last of ``learned`` now."""
-
-    def predict(self, batch: Batch) -> list[torch.Tensor]:
-        """Return the logits [B_part, K] of each part of a batch; their tasks are being served."""
-        return self.model(batch)
-
-    # What follows from the hooks. The stream and the loop call these.
-
     def attach(self, model: TaskModel, *, tasks: Sequence[Task], seed: int, pad_id: int) -> None:
-        """Take the model for a stream of ``tasks``; mark what is trained and what tasks own.
+        """Take the model for a stream of ``tasks``, of which nothing is learned yet.
 
         Raises:
             UserError: a task of a kind that the method cannot learn, an encoder that it cannot
@@ -184,23 +58,31 @@ class Learner(Settings):
         """Whether one head answers all tasks."""
         require_sharing(self, wanted=self.shares_head)
         self.model, self.seed, self.pad_id = model, seed, pad_id
-        self.learned: list[Task] = []
+        self.learned = []
         self.active = ActiveTasks()
-        self.buffer: ReplayBuffer | None = None
-        self.task_tensors: dict[str, Tensors] = {}
-        self.shared_tensors: Tensors = {}
-        self.fit_tensors: Tensors = {}
+        self.buffer = None
+        self.task_tensors = {}
+        self.shared_tensors = {}
+        self.fit_tensors = {}
         self._stream = tuple(tasks)
         self._newest: str | None = None  # the task that was started or loaded last
-        encoder, names = model.encoder, [task.name for task in tasks]
-        self.setup(encoder, names)
+        self._insert([task.name for task in tasks])
+
+    def _insert(self, tasks: Sequence[str]) -> None:
+        """Have the method insert its modules; draw them, mark what is trained and what tasks own.
+
+        Raises:
+            UserError: as `attach`, of the encoder.
+        """
+        model, encoder = self.model, self.model.encoder
+        self.setup(encoder, tasks)
         encoder.to(model.device)
         self._task_of = task_of_parameters(encoder)
         self._fresh = fresh_modules(encoder)
         for name in sorted(filter(None, self._fresh)):
-            draw_into(self._fresh[name], seed, name)
+            draw_into(self._fresh[name], self.seed, name)
         if not self.tags.parameter_isolation:
-            draw_into(self._fresh[None], seed)
+            draw_into(self._fresh[None], self.seed)
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.reads(name) and self.trains(name))
         trained = {name for name, p in encoder.named_parameters() if p.requires_grad}

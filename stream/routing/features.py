@@ -47,9 +47,8 @@ class PretrainedFeatures:
                 mine = inside[name]
             else:
                 continue
-            if torch.equal(
-                mine, parameter.to(mine.dtype)
-            ):  # not where a method began by changing it
+            # A method may have begun by changing it.
+            if torch.equal(mine, parameter.to(mine.dtype)):
                 owner, _, last = name.rpartition(".")
                 setattr(self._encoder.get_submodule(owner), last, mine)
         if self._in_bf16:  # of weights that never change, one copy is enough

@@ -8,7 +8,7 @@ class ByTask(nn.ModuleDict):
 
     torch refuses the names of a module's own attributes. Here modules are found by their key alone,
     so nothing is hidden by such a name. Whatever stands in one inside the encoder belongs to the
-    task of its key (`stream.learners.base`).
+    task of its key (`stream.learners.hooks`).
     """
 
     def add_module(self, name: str, module: nn.Module | None) -> None:
