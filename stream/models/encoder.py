@@ -1,4 +1,4 @@
-"""The pretrained encoder: what it computes, and where its sub-layers are.
+"""The pretrained encoder: what it computes of texts, and of a prompt beside them.
 
 B examples, L tokens, D width.
 """
@@ -11,23 +11,16 @@ from torch import nn
 
 from stream.config.backbone import BackboneConfig
 from stream.data.batch import TokenBatch
-from stream.errors import UserError, require
+from stream.errors import require
 from stream.models.distances import hold_distances
 from stream.models.embeddings import make_repeatable
 from stream.models.families.catalogue import find_family
 from stream.models.families.config import check_pooling, first_position, most_tokens
-from stream.models.families.family import Family, FusedMap
-from stream.models.families.paths import layers_of
+from stream.models.families.family import Family
+from stream.models.layers import Layers
 from stream.models.masks import Masks, Reading, places
 from stream.models.onednn import convolve_linears
-from stream.models.places import (
-    POSITIONS,
-    AttentionMaps,
-    LinearMap,
-    Part,
-    SubLayer,
-    Uses,
-)
+from stream.models.places import AttentionMaps, LinearMap, SubLayer
 from stream.models.pretrained import load_body
 from stream.models.recomputing import recompute_layers
 from stream.models.rotary import check_rotary
@@ -68,8 +61,9 @@ class Encoder(nn.Module):
         # What came with the encoder; modules that a method adds later are not among them.
         self.pretrained = frozenset(name for name, _ in self.named_parameters())
         self.reading = Reading(causal=self.family.causal)
-        self._uses = self._count_uses()
-        self.noted: list[object] = [self.reading, *([] if self._uses is None else [self._uses])]
+        self._layers = Layers(body, self.family)
+        uses = self._layers.uses
+        self.noted: list[object] = [self.reading, *([] if uses is None else [uses])]
         """What changes during a pass; a layer that is computed again finds it as it was."""
         self._check_pooling()
 
@@ -84,26 +78,6 @@ class Encoder(nn.Module):
             f"backbone.pooling=pooler: {type(self.body).__name__} has no pooler; choose another of "
             f"{', '.join(self.family.pooling)}",
         )
-
-    def _count_uses(self) -> Uses | None:
-        """Count the uses of layers that are used several times; None where each is used once.
-
-        Raises:
-            UserError: layers that are not used equally often.
-        """
-        layers = self.layers()
-        if len(layers) == self.num_layers:
-            return None
-        require(
-            self.num_layers % len(layers) == 0,
-            f"{type(self.body).__name__}: num_hidden_layers={self.num_layers} is not a multiple of "
-            f"the {len(layers)} layers that are used in turn",
-        )
-        uses = Uses()
-        self.body.register_forward_pre_hook(uses.begin_pass)
-        for layer in layers:
-            layer.register_forward_pre_hook(uses.begin_use)
-        return uses
 
     def forward(self, batch: TokenBatch) -> torch.Tensor:
         """Return one vector a text, [B, D]."""
@@ -259,87 +233,27 @@ class Encoder(nn.Module):
 
     def layers(self) -> list[nn.Module]:
         """Return the Transformer layers; one that is used several times is there once."""
-        return layers_of(self.body, self.family)
+        return self._layers.modules()
 
     @property
     def num_layers(self) -> int:
         """How many layers a text goes through; a layer that is used twice counts twice."""
-        config: Any = self.body.config
-        return int(config.num_hidden_layers)
-
-    def _used_layers(self) -> list[nn.Module]:
-        """Return the layers in the order of their use."""
-        layers = self.layers()
-        return [layers[use * len(layers) // self.num_layers] for use in range(self.num_layers)]
+        return self._layers.num_used
 
     def sublayers(self) -> list[SubLayer]:
         """Return both adapter places of every layer, attention before feed-forward.
 
         A layer that is used several times has places for every use.
         """
-        layers, family = self._used_layers(), self.family
-        paths = {"attention": family.attention, "feedforward": family.feedforward}
-        places = [(use, position) for use in range(len(layers)) for position in POSITIONS]
-        norms = [self._inside(layers[use], paths[position].norm) for use, position in places]
-        before = family.norms == "before"
-        if before:
-            assert family.final_norm is not None, "where norms come before, one comes at the end"
-            norms.append(self._inside(self.body, family.final_norm))
-        found = []
-        for index, (use, position) in enumerate(places):
-            layer, path = layers[use], paths[position]
-            reader = self._inside(layer, path.reader)
-            found.append(
-                SubLayer(
-                    use,
-                    position,
-                    self._inside(layer, path.end),
-                    reader,
-                    norms[index] if before else reader,
-                    norms[index + 1] if before else norms[index],
-                    layer,
-                    self._uses,
-                )
-            )
-        return found
+        return self._layers.sublayers()
 
     def attention_maps(self) -> list[AttentionMaps]:
         """Return the linear maps of every layer's attention, from the bottom up."""
-        family = self.family
-        paths = (family.query, family.key, family.value, family.output)
-        key = family.key if isinstance(family.key, str) else family.key.map
-        around = key.rpartition(".")[0]
-        return [
-            AttentionMaps(self._inside(layer, around), *(self._map(layer, p) for p in paths))
-            for layer in self.layers()
-        ]
+        return self._layers.attention_maps()
 
     def inner_maps(self) -> list[LinearMap]:
         """Return the maps that read the inner activations of every feed-forward network."""
-        return [self._map(layer, self.family.inner) for layer in self.layers()]
-
-    def _map(self, layer: nn.Module, path: str | FusedMap) -> LinearMap:
-        """Return a map of a layer."""
-        if isinstance(path, str):
-            return LinearMap(self._inside(layer, path))
-        config: Any = self.body.config
-        bias = None if path.bias is None else layer.get_parameter(path.bias)
-        part = Part(path, int(config.num_attention_heads), bias)
-        return LinearMap(self._inside(layer, path.map), part)
-
-    def _inside(self, module: nn.Module, path: str) -> nn.Module:
-        """Return what the family says is inside of a module.
-
-        Raises:
-            UserError: it is not there.
-        """
-        try:
-            return module.get_submodule(path)
-        except AttributeError as error:
-            raise UserError(
-                f"{type(self.body).__name__} has no {path} in {type(module).__name__}, where the "
-                f"family of {self.family.model_types[0]} says that it is"
-            ) from error
+        return self._layers.inner_maps()
 
     def checkpoint_layers(self) -> None:
         """Let layers keep their inputs alone while a step goes forward (`recomputing`)."""
@@ -365,7 +279,7 @@ class Encoder(nn.Module):
         """
         above = self.layers()[first:]
         if self.family.final_norm is not None:
-            above.append(self._inside(self.body, self.family.final_norm))
+            above.append(self._layers.inside(self.body, self.family.final_norm))
         chosen = {id(p) for module in above for p in module.parameters()}
         return {name for name, p in self.named_parameters() if id(p) in chosen}
 
