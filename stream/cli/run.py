@@ -27,13 +27,7 @@ from stream.cli.job_folders import register_job_folder
 from stream.cli.next_steps import next_steps
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
-from stream.cli.sweeps import (
-    Job,
-    SweepReport,
-    check_sweep_folder,
-    in_first_process,
-    run_job,
-)
+from stream.cli.sweeps import Job, SweepReport, check_sweep_folder, in_first_process, run_job
 from stream.cli.terminal import outlive_readers
 from stream.config.complaints import complaints
 from stream.config.composition import to_objects

@@ -7,14 +7,7 @@ from torch import nn
 from stream.errors import UserError, require
 from stream.models.families.family import Family, FusedMap
 from stream.models.families.paths import layers_of
-from stream.models.places import (
-    POSITIONS,
-    AttentionMaps,
-    LinearMap,
-    Part,
-    SubLayer,
-    Uses,
-)
+from stream.models.places import POSITIONS, AttentionMaps, LinearMap, Part, SubLayer, Uses
 
 
 class Layers:

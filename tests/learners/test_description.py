@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.evidence.methods import METHODS
-from stream.cli.show import examples
+from stream.cli.learner_page import examples
 from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData, GeneratedData, HubData, Limits
 from stream.config.description import described_settings, meanings

@@ -11,11 +11,7 @@ from stream.data.batching import collate
 from stream.errors import UserError
 from stream.learners.adapter import Adapter
 from stream.models.encoder import Encoder, load_encoder
-from stream.models.modules.bottleneck import (
-    Architecture,
-    Bottleneck,
-    reduced,
-)
+from stream.models.modules.bottleneck import Architecture, Bottleneck, reduced
 from stream.models.places import SubLayer
 from stream.models.task_model import TaskModel
 from stream.seeding import torch_generator

@@ -13,11 +13,7 @@ from stream.data.shared_head import with_shared_head
 from stream.data.task import SHARED_HEAD, Task
 from stream.errors import UserError
 from stream.evaluation.evaluate import correctness, task_score
-from stream.metrics import (
-    average_seen_class_accuracy,
-    correct_cells,
-    seen_class_accuracy,
-)
+from stream.metrics import average_seen_class_accuracy, correct_cells, seen_class_accuracy
 from stream.models.losses import batch_loss
 from stream.models.task_model import TaskModel, occurring
 from stream.seeding import torch_generator

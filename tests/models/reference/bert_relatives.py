@@ -11,15 +11,7 @@ import torch
 from stream.data.batch import TokenBatch
 from tests.models.reference.bert import bert, embedded
 from tests.models.reference.forms import Change, Map
-from tests.models.reference.functions import (
-    End,
-    Weights,
-    gelu,
-    layer_norm,
-    linear,
-    places,
-    same,
-)
+from tests.models.reference.functions import End, Weights, gelu, layer_norm, linear, places, same
 from tests.models.reference.post_norm import BERT, attended, maps
 
 
