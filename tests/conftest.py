@@ -64,7 +64,7 @@ def _store() -> None:
 @pytest.fixture(scope="session")
 def all_specs() -> "dict[str, TaskSpec]":
     """Every task's specification from conf/task/."""
-    from stream.config.compose import compose_run
+    from tests.composed import compose_run
 
     conf = Path(__file__).parent.parent / "conf"
     names = ",".join(sorted(path.stem for path in (conf / "task").glob("*.yaml")))

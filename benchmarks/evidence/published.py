@@ -38,7 +38,6 @@ TABLE_2 = {"newsgroups20": (91.1, 92.8, 92.8, 91.7)}
 """All columns of table 2, of the ablations' task: no BERT, full and variable tuning, adapters."""
 
 GLUE = list(LARGE)
-GLUE_CLASSES = [task for task in GLUE if task != "stsb"]
 
 ALL = {**LARGE, **PAPER}
 """All 26 tasks, in the order of the stream."""

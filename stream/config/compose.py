@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from stream.config.complaints import complaints
-from stream.config.composition import Composition, with_tasks
+from stream.config.composition import with_tasks
 from stream.config.interpolation import escaped, uninterpolated
 from stream.config.loader import SEARCHED
 from stream.config.members import unusable
@@ -145,13 +145,3 @@ def searched_too(folder: Path, others: Sequence[str] = ()) -> str:
     path = folder.expanduser()
     require(path.is_dir(), f"--config-dir {folder}: no such folder")
     return override(SEARCHED, [*others, f"file://{path.resolve()}"])
-
-
-def compose_run(folder: Path, overrides: Sequence[str]) -> tuple[RunConfig, Path]:
-    """Compose one run from a folder of YAML and overrides; return it and its run folder.
-
-    Raises:
-        UserError: an unknown name, option or value, with the valid choices.
-    """
-    composition = Composition.of(folder, overrides)
-    return composition.run_config(), composition.run_folder

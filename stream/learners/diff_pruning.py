@@ -72,11 +72,6 @@ class DiffPruning(Sparse):
         """Return that of the gates, or the usual one."""
         return self.gate_lr if name.startswith("gates.") else super().learning_rate(name)
 
-    def open_gates(self) -> float:
-        """Return the fraction of the gated entries that are open: those whose median is not 0."""
-        drawn = [gates.draw(middle=True) for gates in self._gates.values()]
-        return sum(int((z > 0).sum()) for z in drawn) / sum(z.numel() for z in drawn)
-
     def begin_task(self, task: Task) -> None:
         """Open the gates."""
         for gates in self._gates.values():

@@ -143,10 +143,6 @@ class ScoreMatrix:
         rows = [[np.nan if cell is None else cell.score for cell in row] for row in self.cells]
         return np.array(rows, dtype=np.float64)
 
-    def scores_or_none(self) -> list[list[float | None]]:
-        """Return the scores as lists, None where nothing was evaluated."""
-        return [[None if cell is None else cell.score for cell in row] for row in self.cells]
-
     def routed(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return scores and routing accuracies with inferred tasks, float64 [T, T] each.
 

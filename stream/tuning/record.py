@@ -146,8 +146,3 @@ class TuneRecord(msgspec.Struct, kw_only=True):
         folder.mkdir(parents=True, exist_ok=True)
         text = msgspec.json.format(msgspec.json.encode(self), indent=1)
         write_atomic(folder / FILE_NAME, text, b"\n")
-
-
-def read_trials(folder: Path) -> TuneRecord:
-    """Return what a search has tried."""
-    return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=TuneRecord)

@@ -24,7 +24,6 @@ from analysis.report.tables import headline_table, task_table
 from analysis.report.text import chart_text, script_json
 from analysis.report.write import render
 from analysis.runs.methods import build_methods
-from stream.config.compose import compose_run
 from stream.formatting import DASH, MINUS, visible
 from stream.record.parts import TaskTimes, TimingRecord
 from stream.record.run_record import RunRecord
@@ -38,6 +37,7 @@ from tests.analysis.made_runs import (
     write,
     write_broken,
 )
+from tests.composed import compose_run
 
 ROOT = Path(__file__).parent.parent.parent
 HOSTILE = '<img src=x onerror="alert(1)"></script>\u202e\x07\ud800{{7*7}}%{x}$a$&lt;'

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from stream.cli.command_line import CommandLine
 from stream.cli.dry_run import dry_run
-from stream.config.compose import compose_run
 from stream.config.paths import conf_folder
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
@@ -21,6 +20,7 @@ from stream.run.dry_run.foretell import Foreteller
 from stream.run.session import run_in
 from stream.run.settings import with_learner
 from stream.run.setup import build_run
+from tests.composed import compose_run
 
 TINY = ["experiment=smoke", "device=cpu"]
 

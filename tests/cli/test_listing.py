@@ -13,8 +13,8 @@ from stream.cli.main import main
 from stream.cli.show import SHOWN
 from stream.cli.table import Column, Group, Screen
 from stream.cli.tasks import add_commands
-from stream.config.compose import compose_run
 from stream.learners import LEARNERS
+from tests.composed import compose_run
 
 ROOT = Path(__file__).parent.parent.parent
 LISTINGS = ("learners", "tasks", "streams", "protocols", "backbones", "experiments", "metrics")

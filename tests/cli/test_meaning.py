@@ -20,12 +20,12 @@ from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.cli.resumed import with_run_folder
 from stream.config.complaints import complaints
-from stream.config.compose import compose_run
 from stream.config.composition import Composition
 from stream.config.names import unknown_setting
 from stream.config.paths import conf_folder
 from stream.config.typed import in_grammar, parse
 from stream.errors import UserError
+from tests.composed import compose_run
 from tests.record.made_record import made_record
 
 CONF = conf_folder()

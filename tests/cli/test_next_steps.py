@@ -12,9 +12,9 @@ from analysis.commands import add_commands
 from stream.cli.command_line import CommandLine
 from stream.cli.next_steps import next_steps, program
 from stream.cli.overrides import check_command_line
-from stream.config.compose import compose_run
 from stream.config.data import FilesData
 from stream.config.paths import conf_folder
+from tests.composed import compose_run
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from stream.record.run_record import RunRecord
 from stream.run.settings import compose_settings
 from stream.run_folder import FILE_NAME
 from stream.tuning.options import TuneOptions
-from stream.tuning.record import TuneRecord, read_trials
+from stream.tuning.record import TuneRecord
 from stream.tuning.space import Interval
 from stream.workers.engine import WorkerLostError
 
@@ -51,6 +51,10 @@ def stop_at(call: int, patch: pytest.MonkeyPatch) -> None:
         return original(*arguments, **named)
 
     patch.setattr(setup, "load_encoder", load)
+
+
+def read_trials(folder: Path) -> TuneRecord:
+    return msgspec.json.decode((folder / "trials.json").read_bytes(), type=TuneRecord)
 
 
 @pytest.fixture(scope="module")

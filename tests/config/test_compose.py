@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.config.backbone import BackboneConfig
-from stream.config.compose import compose_run, searched_too
+from stream.config.compose import searched_too
 from stream.config.composition import Composition
 from stream.config.loader import CONFIG_NAME, RUN_MODE, composed_once, reading
 from stream.config.run import RunConfig
@@ -26,6 +26,7 @@ from stream.errors import UserError
 from stream.learners import LEARNERS
 from stream.run.settings import with_learner
 from tests.builders import made_task
+from tests.composed import compose_run
 
 CONF = Path(__file__).parent.parent.parent / "conf"
 PAPER_GLUE = ["cola", "sst2", "mrpc", "stsb", "qqp"]

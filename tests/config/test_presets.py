@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from stream.config.compose import compose_run
 from stream.config.composition import Composition
 from stream.config.names import GROUPS
 from stream.config.typed import parse
 from stream.learners import LEARNERS
+from tests.composed import compose_run
 
 CONF = Path(__file__).parent.parent.parent / "conf"
 EXPERIMENTS = sorted(path.stem for path in CONF.glob("experiment/*.yaml"))

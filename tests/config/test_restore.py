@@ -15,12 +15,13 @@ from stream.config.run import RunConfig
 from stream.errors import UserError
 from stream.learners import LEARNERS
 from stream.run.settings import as_values, recorded_config
+from tests.composed import compose_run
 
 
 @pytest.fixture(scope="module")
 def recorded() -> dict[str, Any]:
     """The settings of a run, but those of its learner."""
-    composed, _ = compose.compose_run(conf_folder(), ["experiment=smoke", "tracking=none"])
+    composed, _ = compose_run(conf_folder(), ["experiment=smoke", "tracking=none"])
     return as_values(composed) | {"learner": {}}
 
 

@@ -12,7 +12,7 @@ from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.cli.trials import Trials
 from stream.config import choices
-from stream.config.compose import compose_run, searched_too
+from stream.config.compose import searched_too
 from stream.config.cut import CutSpec
 from stream.config.data import StreamConfig
 from stream.config.parts import parts_of, whole_of
@@ -23,6 +23,7 @@ from stream.data.build import arrange
 from stream.errors import UserError
 from stream.run.settings import as_values, deciding_digest, recorded_config
 from tests.builders import made_spec
+from tests.composed import compose_run
 
 CONF = Path(__file__).parent.parent.parent / "conf"
 FACTS = Path(__file__).parents[3] / "shared" / "data" / "streams.json"

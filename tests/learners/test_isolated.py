@@ -285,7 +285,8 @@ def test_gates_close_within_the_first_stage_of_a_task() -> None:
         Stream(learner, [task])
 
         def watch(learner=learner) -> None:
-            found.append(learner.open_gates())
+            medians = [gates.draw(middle=True).flatten() for gates in learner._gates.values()]
+            found.append(float((torch.cat(medians) > 0).float().mean()))
             raise EnoughError  # the second stage is no part of this
 
         learner._choose = watch

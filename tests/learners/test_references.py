@@ -14,7 +14,6 @@ from rich.console import Console
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from stream.config.compose import compose_run
 from stream.data.task import Split, Task
 from stream.errors import UserError
 from stream.evaluation.evaluate import logits_of
@@ -30,6 +29,7 @@ from stream.run.accounting import count_stored
 from stream.run.settings import with_learner
 from stream.training.loop import fit
 from tests.builders import CPU, SHORT, Stream, made_task
+from tests.composed import compose_run
 
 # --- independent
 

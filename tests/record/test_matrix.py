@@ -26,10 +26,9 @@ def test_memory_compares_the_last_row_with_the_diagonal(matrix: ScoreMatrix) -> 
     assert ScoreMatrix(["a", "b"]).memory() == (0, 0)
 
 
-def test_missing_is_nan_and_none(matrix: ScoreMatrix) -> None:
+def test_missing_is_nan(matrix: ScoreMatrix) -> None:
     assert np.isnan(matrix.scores()[0, 1:]).all()
     assert matrix.scores()[2].tolist() == [0.5, 0.5, 0.5]
-    assert matrix.scores_or_none() == [[0.5, None, None], [0.5, 0.5, None], [0.5] * 3]
 
 
 def test_cells_are_shared_with_whoever_gave_them() -> None:

@@ -40,7 +40,8 @@ def made(num_done: int) -> RunRecord:
     for after, (scores, stored) in enumerate([([0.5], 10), ([0.5, 0.75], 15)][:num_done]):
         for on, score in enumerate(scores):
             record.score_matrix.record(after, on, Cell(score, "digest", "measured", 0.1))
-        record.matrix = record.score_matrix.scores_or_none()
+        cells = record.score_matrix.cells
+        record.matrix = [[cell and cell.score for cell in row] for row in cells]
         record.ledger.add(record.order[after], 5, (stored, 4 * stored), (0, 0))
         record.timing.learned(1.5 + after, 64, 4)
         record.timing.evaluated(0.25, 20)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from stream.config.compose import compose_run
 from stream.errors import IsolationError
 from stream.report.progress import Display
 from stream.report.tracking import NoTracking
 from stream.run import bench, runner
 from stream.run.settings import with_learner
 from tests.cli.test_command_line import results
+from tests.composed import compose_run
 from tests.run.learned import learned
 from tests.run.program import ROOT, TINY, run_plain
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from stream.config.compose import compose_run
 from stream.config.run import CheckpointConfig
 from stream.metrics import Evidence, correct_cells, summarize
 from stream.record.run_record import RunRecord
@@ -18,6 +17,7 @@ from stream.run import runner
 from stream.run.checkpoint_manager import CheckpointManager
 from stream.run.settings import with_learner
 from stream.training.engine import Eager
+from tests.composed import compose_run
 from tests.run.program import ROOT, TINY
 
 

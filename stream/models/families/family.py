@@ -12,8 +12,6 @@ import yaml
 
 from stream.errors import UserError
 
-POOLINGS = ("cls", "pooler", "mean", "last")
-
 
 class FusedMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of the outputs of a linear map that computes several things at once.
@@ -92,7 +90,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             are read, itself among them); null for a type that reads all. ``*`` stands for all
             layers of a configuration without types. Empty where all layers read all.
         leading: special tokens at the start of a text, behind which soft prompts stand: 0 or 1.
-        pooling: what may stand for a text, of `POOLINGS`: its first token (``cls``), that token
+        pooling: what may stand for a text: its first token (``cls``), that token
             behind the ``pooler``, the ``mean`` over tokens or its ``last`` token.
         final_norm: path in the body of the norm behind the last layer, where norms come before.
         model: the class of transformers that is the encoder alone or finds it, if `AutoModel`
