@@ -7,7 +7,8 @@ import torch
 
 from stream.config.backbone import BackboneConfig
 from stream.config.run import TrainingConfig
-from stream.config.task import FilesSource, TaskSpec
+from stream.config.source import FilesSource
+from stream.config.task import TaskSpec
 from stream.data.task import Split, Task
 from stream.evaluation.evaluate import digest, evaluate, logits_of
 from stream.learners.base import Learner

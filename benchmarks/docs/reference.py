@@ -36,7 +36,8 @@ from stream.config.run import (
 )
 from stream.config.setting import Settings
 from stream.config.shared_head import SharedHeadConfig
-from stream.config.task import DialectSpec, FilesSource, GeneratedText, HubSource, TaskSpec
+from stream.config.source import DialectSpec, FilesSource, GeneratedText, HubSource
+from stream.config.task import TaskSpec
 from stream.formatting import count
 from stream.learners.description import LearnerDescription, described_learners
 from stream.record import ledger, matrix, parts, rows, run_record, selection

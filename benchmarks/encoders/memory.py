@@ -30,7 +30,8 @@ from benchmarks.encoders.records import MEMORY, MIB, Case, Found, Measurement, c
 from benchmarks.lines import append_line
 from stream.config.backbone import BackboneConfig
 from stream.config.run import TrainingConfig
-from stream.config.task import FilesSource, TaskSpec
+from stream.config.source import FilesSource
+from stream.config.task import TaskSpec
 from stream.data.task import Split, Task
 from stream.errors import UserError
 from stream.evaluation.evaluate import logits_of

@@ -20,7 +20,8 @@ import numpy as np
 from stream.config.backbone import BackboneConfig
 from stream.config.data import FilesData
 from stream.config.paths import locate
-from stream.config.task import FilesSource, TaskSpec
+from stream.config.source import FilesSource
+from stream.config.task import TaskSpec
 from stream.data.loading import load_task
 from stream.data.text_encoder import CHUNK_ROWS, TextEncoder
 

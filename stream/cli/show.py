@@ -13,7 +13,8 @@ from stream.config import choices
 from stream.config.backbone import BackboneConfig
 from stream.config.data import StreamConfig
 from stream.config.description import described_settings, shown_settings
-from stream.config.task import SourceColumns, TaskSpec
+from stream.config.source import SourceColumns
+from stream.config.task import TaskSpec
 from stream.errors import UserError, choose, require
 from stream.metrics.glossary import OF_RUNS, OF_TASKS
 

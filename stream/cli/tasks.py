@@ -15,7 +15,7 @@ from stream.cli.listing import tasks as list_tasks
 from stream.config.compose import override, searched_too
 from stream.config.paths import cache_folder, conf_folder, tokenizer_location
 from stream.config.run import RunConfig
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.config.task_yaml import LONGEST_NAME, is_task_name, proposed_name
 from stream.data.build import build_tasks
 from stream.data.inspecting.inspection import Inspection, Wanted, inspect_file

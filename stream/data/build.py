@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
-from stream.config.task import SPLITS
+from stream.config.source import SPLITS
 from stream.data.cache.entries import Prepared, TaskCache
 from stream.data.layout import layout_of
 from stream.data.loading import load_tasks

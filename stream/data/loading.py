@@ -8,7 +8,8 @@ import numpy as np
 
 from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.parts import whole_of
-from stream.config.task import PARQUET_SPLITS, SPLITS, FilesSource, TaskSpec
+from stream.config.source import PARQUET_SPLITS, SPLITS, FilesSource
+from stream.config.task import TaskSpec
 from stream.data.prepare.cutting import part_of
 from stream.data.prepare.splits import prepare_splits
 from stream.data.sources import generated

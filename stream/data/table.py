@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 
 LINES_SHOWN = 5
 

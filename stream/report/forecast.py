@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rich import box
 from rich.table import Table
 
-from stream.config.task import SPLITS
+from stream.config.source import SPLITS
 from stream.data.prepare.leakage import Leak
 from stream.data.task import Task
 from stream.formatting import clock, count

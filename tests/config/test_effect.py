@@ -15,7 +15,8 @@ from stream.config.effect import TABLE, check_effects
 from stream.config.given import given_settings
 from stream.config.router import RouterConfig
 from stream.config.run import RunConfig
-from stream.config.task import FilesSource, TaskSpec
+from stream.config.source import FilesSource
+from stream.config.task import TaskSpec
 from stream.config.typed import parse
 from stream.config.workers import WorkersConfig
 from stream.errors import UserError

@@ -17,7 +17,7 @@ from stream.config.run import (
     TrainingConfig,
 )
 from stream.config.setting import LAST_SEED, Range, Rule, Settings, at_least, rules, setting
-from stream.config.task import DialectSpec, GeneratedText
+from stream.config.source import DialectSpec, GeneratedText
 from stream.errors import UserError
 from stream.learners import LEARNERS
 from stream.run.settings import compose_settings

@@ -11,7 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 from stream.config.composition import Composition
 from stream.config.paths import conf_folder
 from stream.config.plain import NotPlainError, part
-from stream.config.task import FilesSource, TaskSpec
+from stream.config.source import FilesSource
+from stream.config.task import TaskSpec
 from stream.config.task_node import TaskNode
 from stream.errors import NeededError, UserError
 

@@ -4,7 +4,7 @@ import io
 import zipfile
 from pathlib import Path
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources.files import read_table
 from stream.data.table import SourceTable
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from stream.config.backbone import BackboneConfig
 from stream.config.paths import locate
-from stream.config.task import FilesSource, TaskSpec
+from stream.config.source import FilesSource
+from stream.config.task import TaskSpec
 from stream.data.spans.tokens import answers_in
 from stream.data.task import Rows
 from stream.data.text_encoder import TextEncoder

@@ -9,7 +9,8 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from stream.config.task import FilesSource, TaskSpec
+from stream.config.source import FilesSource
+from stream.config.task import TaskSpec
 from stream.data.prepare.rows import account_rows
 from stream.data.prepare.splits import prepare_splits
 from stream.data.sources.files import read_files, read_table

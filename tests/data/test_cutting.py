@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from stream.config.cut import CutSpec
 from stream.config.data import FilesData, GeneratedData
 from stream.config.parts import parts_of, whole_of
-from stream.config.task import SPLITS, FilesSource, TaskSpec
+from stream.config.source import SPLITS, FilesSource
+from stream.config.task import TaskSpec
 from stream.data import loading
 from stream.data.loading import load_task, load_tasks
 from stream.data.prepare.cutting import part_of

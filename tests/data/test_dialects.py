@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stream.config.task import DialectSpec, FilesSource
+from stream.config.source import DialectSpec, FilesSource
 from stream.data.prepare.rows import account_rows
 from stream.errors import UserError
 from tests.data.small_files import read, rows

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources import unpacking
 from stream.data.sources.class_folders import read_class_folders
 from stream.data.sources.files import read_files, read_table

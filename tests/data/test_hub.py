@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stream.config.task import HubSource
+from stream.config.source import HubSource
 from stream.data.sources.hub import PARQUET_BRANCH, changes, read_hub
 from stream.data.sources.hub_record import (
     within,
@@ -47,7 +47,7 @@ start = time.monotonic()  # of the first load: what it imports is part of what a
 
 from stream.errors import UserError
 from stream.data.sources import hub as source_hub
-from stream.config.task import HubSource
+from stream.config.source import HubSource
 from stream.data.sources.hub import read_hub
 
 assert "datasets" not in sys.modules

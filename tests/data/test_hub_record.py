@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from stream.config.task import HubSource
+from stream.config.source import HubSource
 from stream.data.sources.hub import read_hub, record_path
 from stream.data.sources.hub_record import (
     HubRecord,

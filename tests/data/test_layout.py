@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from stream.config.task import FilesSource, HubSource, TaskSpec
+from stream.config.source import FilesSource, HubSource
+from stream.config.task import TaskSpec
 from stream.data.layout import Layout, layout_of
 from stream.data.task import Rows
 from stream.data.text_encoder import TextEncoder

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.config.task import FilesSource, HubSource, TaskSpec
+from stream.config.source import FilesSource, HubSource
+from stream.config.task import TaskSpec
 from stream.data.prepare.leakage import handle_leaks
 from stream.data.prepare.rows import account_rows
 from stream.data.prepare.splits import assign_splits, part_to_divide, prepare_splits

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources.files import read_files
 from stream.errors import UserError
 from tests.data.small_files import zipped

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources.files import read_table
 from stream.data.table import SourceTable
 from stream.errors import UserError

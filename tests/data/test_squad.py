@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream.config.data import GeneratedData
-from stream.config.task import FilesSource, TaskSpec
+from stream.config.source import FilesSource
+from stream.config.task import TaskSpec
 from stream.data.loading import load_task
 from stream.data.prepare.rows import account_rows
 from stream.data.sources.files import read_files

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream.config.data import FilesData, HubData
-from stream.config.task import FilesSource, HubSource, TaskSpec
+from stream.config.source import FilesSource, HubSource
+from stream.config.task import TaskSpec
 from stream.data.loading import load_task
 from stream.data.sources.hub import PARQUET_BRANCH
 from stream.data.task import LoadedTask

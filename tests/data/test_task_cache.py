@@ -18,7 +18,8 @@ from stream.config.cut import CutSpec
 from stream.config.data import FilesData, GeneratedData, Limits, StreamConfig
 from stream.config.parts import parts_of
 from stream.config.run import RunConfig
-from stream.config.task import FilesSource, TaskSpec
+from stream.config.source import FilesSource
+from stream.config.task import TaskSpec
 from stream.data import build
 from stream.data.build import build_tasks
 from stream.data.cache import contents, entries

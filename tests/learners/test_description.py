@@ -21,7 +21,8 @@ from stream.config.run import (
     TrainingConfig,
 )
 from stream.config.setting import Range, Settings, rules
-from stream.config.task import DialectSpec, HubSource, TaskSpec
+from stream.config.source import DialectSpec, HubSource
+from stream.config.task import TaskSpec
 from stream.learners import LEARNERS
 from stream.learners.description import described_learners
 from stream.report.tracking import TRACKERS

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stream.config.task import DialectSpec, FilesSource, TaskSpec
+from stream.config.source import DialectSpec, FilesSource
+from stream.config.task import TaskSpec
 from stream.config.task_yaml import read_task, write_task
 from stream.data.inspecting.columns import Column, describe
 from stream.data.inspecting.labels import Target, target_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from stream.config.task import SPLITS
+from stream.config.source import SPLITS
 from stream.data.prepare.splits import ALL
 from stream.data.sources.finding import FOLDER_DATA
 from stream.errors import UserError

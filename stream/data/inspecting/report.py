@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from unicodedata import normalize
 
-from stream.config.task import SPLITS
+from stream.config.source import SPLITS
 from stream.data.inspecting.columns import Column
 from stream.data.inspecting.inspection import Inspection
 from stream.data.inspecting.roles import Choice, shown

@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 
 import pyarrow as pa
 
-from stream.config.task import SourceColumns, TaskSpec
+from stream.config.source import SourceColumns
+from stream.config.task import TaskSpec
 from stream.data.table import SourceTable
 from stream.errors import UserError, require
 

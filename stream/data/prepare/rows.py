@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from stream.config.task import DROPPABLE, SourceColumns, TaskSpec
+from stream.config.source import DROPPABLE, SourceColumns
+from stream.config.task import TaskSpec
 from stream.data.prepare.label_names import by_pattern, resolved, with_label_names
 from stream.data.spans.tokens import answers_in, unpacked
 from stream.data.table import Account, SourceTable

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from stream.config.task import SPLITS, SourceColumns, TaskSpec
+from stream.config.source import SPLITS, SourceColumns
+from stream.config.task import TaskSpec
 from stream.data.prepare.label_names import check_numbering
 from stream.data.prepare.rows import account_rows
 from stream.data.table import Account, SourceTable

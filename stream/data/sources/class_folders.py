@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources.dialect import refuse_settings
 from stream.data.sources.encoding import MARKS, to_utf8
 from stream.data.sources.legacy import guess_legacy, undecodable

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources import dialect
 from stream.data.sources.dialect import Dialect
 from stream.data.sources.preamble import clear_top, title_rows

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.errors import require
 
 SAMPLE_BYTES = 1 << 20

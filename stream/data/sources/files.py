@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources.arrow_values import plain_table, without_nesting
 from stream.data.sources.class_folders import read_class_folders
 from stream.data.sources.delimited import read_delimited

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream.config.task import SPLITS
+from stream.config.source import SPLITS
 from stream.data.sources import lexicon
 from stream.data.sources.lexicon import Clause, Rule, Units
 from stream.errors import choose, require

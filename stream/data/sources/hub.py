@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from stream.config.task import HubSource
+from stream.config.source import HubSource
 from stream.data.sources.hub_record import (
     HubRecord,
     SplitRecord,

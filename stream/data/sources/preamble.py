@@ -4,7 +4,7 @@ import csv
 import re
 from dataclasses import replace
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources import dialect
 from stream.errors import require
 from stream.formatting import count

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources import dialect
 from stream.data.sources.dialect import Dialect
 from stream.errors import UserError, require

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream.config.task import DialectSpec
+from stream.config.source import DialectSpec
 from stream.data.sources.dialect import has_header, refuse_settings, unique_names
 from stream.data.sources.preamble import title_rows
 from stream.data.table import SourceTable
