@@ -24,7 +24,6 @@ os.environ["OMP_NUM_THREADS"] = "1"  # tests run in several processes
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "offline"
 os.environ["WANDB_SILENT"] = "true"
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="task-stream-tests-")
 
 # `nohup`, and a script that starts the tests in the background, let signals be ignored, which the
 # program heeds: it would not be stopped by them.
@@ -33,8 +32,13 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 
+def pytest_configure() -> None:
+    """Make a cache for these tests; one process may run others after them, such as a mutant's."""
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="task-stream-tests-")
+
+
 def pytest_unconfigure() -> None:
-    """Remove the cache of this process's tests."""
+    """Remove it."""
     shutil.rmtree(os.environ["XDG_CACHE_HOME"])
 
 
