@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.evidence.methods import METHODS
-from benchmarks.evidence.plan import jobs
+from benchmarks.evidence.plan import MPNET, PER_TASK, jobs
 from benchmarks.evidence.published import ALL
-from benchmarks.evidence.quantities import GIVEN, at_majority, mean_scores, scores
+from benchmarks.evidence.quantities import GIVEN, failed, scores
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import settings
 from benchmarks.evidence.searches import kept_searches
@@ -46,24 +45,22 @@ def tasks(records: Records) -> str:
 
 def failures(records: Records) -> str:
     """Return which tasks stayed at the majority answer although whole models learn them."""
-    whole = records.seeds(GIVEN, "independent")
-    learned = mean_scores(list(whole.values()))
-    if not learned:
-        return NOTHING_YET
 
     def lines() -> Iterator[Sequence[str]]:
-        for method in ("adapter", "independent", *(m.name for m in METHODS if m.choice)):
-            runs = records.seeds(GIVEN, method)
-            if not runs:
-                yield named(method), *[NOT_RUN] * 3
-                continue
-            failed = at_majority(runs, learned)
-            which = [f"{task} ({shortly(seeds)})" for task, seeds in failed.items()]
-            number = sum(map(len, failed.values()))
-            tried = f"{count(len(runs), 'run')}, {count(len(learned), 'task')} each"
-            yield named(method), tried, str(number), "; ".join(which) or "none"
+        for encoder, group in (("MiniLM", GIVEN), ("MPNet", MPNET.name)):
+            for method in ("adapter", "independent", *PER_TASK):
+                runs = records.seeds(group, method)
+                if not runs:
+                    yield encoder, named(method), *[NOT_RUN] * 3
+                    continue
+                found = failed(records, group, method)
+                which = [f"{task} ({shortly(seeds)})" for task, seeds in found.items()]
+                number = sum(map(len, found.values()))
+                tasks = len(next(iter(runs.values())).order)
+                tried = f"{count(len(runs), 'run')}, {count(tasks, 'task')} each"
+                yield encoder, named(method), tried, str(number), "; ".join(which) or "none"
 
-    return table("method,tried,at the majority answer,which", lines())
+    return table("encoder,method,tried,at the majority answer,which", lines())
 
 
 def missing(records: Records) -> str:
