@@ -126,8 +126,8 @@ def _other_encoder(records: Records) -> str:
         of.append(sum(len(run.order) for run in runs))
     return (
         f"With MPNet, a larger encoder, adapters end {apart(effect, 'a whole model per task')}: at "
-        f"the rate that was chosen, training failed in {fails[0]} of {of[0]} (task, seed) pairs, that of "
-        f"whole models in {fails[1]} of {of[1]}."
+        f"the rate that was chosen, training failed in {fails[0]} of {of[0]} (task, seed) pairs, "
+        f"that of whole models in {fails[1]} of {of[1]}."
     )
 
 
