@@ -31,10 +31,6 @@ RATE_MEMORY = 0.9
 RATE_S = 2.0  # over which the rate of several workers is averaged
 MOST_NOTES = 10  # lines about single tasks before the first one
 MOST_CHANGES = 5  # tasks that a row names, where there are many
-UNLEARNED = (
-    "all texts get one answer, so training may have failed "
-    "(a lower learner.lr, more steps, another seed, or select among several)"
-)
 FIRST_S, ESTIMATED_AFTER_S = 2.0, 10.0  # before, the time left is a guess
 
 
@@ -247,7 +243,13 @@ class Display:
             why = "all predictions or all labels are equal"
             self.say(f"{INDENT}undefined, so recorded as 0 ({why}): {', '.join(undefined)}")
         if index in record.unlearned:
-            self.say(f"warning: {titles[-1]}: {UNLEARNED}", always=True)
+            # What learns all tasks together has no steps of the later ones.
+            steps = count(times.steps[index] or record.timing.steps, "training step")
+            self.say(
+                f"warning: {titles[-1]}: all texts get one answer after {steps}. If these are "
+                "enough, training has failed: try a lower learner.lr, another seed, or select",
+                always=True,
+            )
 
     def finish(self, record: RunRecord, folder: Path) -> None:
         """Print the closing table; what is left to do is shown as before."""
