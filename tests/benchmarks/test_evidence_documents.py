@@ -427,9 +427,9 @@ def loses(place: Place, method: str) -> list[float]:
     return [mean_of(place, method, forgets), mean_of(place, method, ends)]
 
 
-def apart(place: Place, names: list[str], said: list[str]) -> list[float]:
+def apart(place: Place, names: list[str], said: list[str], group: str = "minilm") -> list[float]:
     """How far apart two methods are; the word for the direction is checked here."""
-    mean, low, high = interval(crossed(place, last, names))[0]
+    mean, low, high = interval(crossed(place, last, names, group))[0]
     assert said == ["below" if mean < 0 else "above"]
     return [abs(mean), 95, low, high]
 
@@ -518,6 +518,16 @@ def sizes(place: Place, sentence: str) -> list[float]:
     return found
 
 
+def with_mpnet(place: Place, sentence: str) -> list[float]:
+    names = ["adapter", "independent"]
+    found = apart(place, names, re.findall("below|above", sentence), "mpnet")
+    adapters, whole = (list(place.seeds(name, "mpnet").values()) for name in names)
+    nothing = np.array(adapters[0]["majority"], dtype=float)
+    reached, learned = (np.array([run["matrix"][-1] for run in runs]) for runs in (adapters, whole))
+    fails = (reached <= nothing + 0.01) & (learned.mean(axis=0) >= nothing + 0.05)
+    return [*found, float(fails.sum()), float(reached.size)]
+
+
 SENTENCES: dict[str, Callable[[Place, str], list[float]]] = {
     "With one setting": one_setting,
     "In ": memory,
@@ -529,6 +539,7 @@ SENTENCES: dict[str, Callable[[Place, str], list[float]]] = {
     "EWC": lambda place, _: loses(place, "ewc"),
     "One set of adapters": lambda place, _: loses(place, "shared_adapter"),
     "Where the task": inferring,
+    "With another encoder": with_mpnet,
     "A second search": second_search,
 }
 
@@ -561,18 +572,22 @@ def test_where_adapters_lose_most_is_true(place: Place) -> None:
 
 
 def test_sentences_of_other_groups_are_true(place: Place) -> None:
+    ways = ["adapter", "independent"], ["adapter_per_task", "independent_per_task"]
+    planned = {"mpnet": [*ELSEWHERE, *ways[1]], "minilm-20000": [*ELSEWHERE]}
     for block, group in (("mpnet", "mpnet"), ("more_rows", "minilm-20000")):
-        text, runs = place.blocks[block], place.seeds("adapter", group)
-        names = ["adapter", "independent"]
-        if all(len(place.seeds(name, group)) > 1 for name in names):
-            mean, low, high = interval(crossed(place, last, names, group))[0]
-            told = next(line for line in text.splitlines() if line.startswith("Adapters end"))
-            assert numbers(told) == pytest.approx([abs(mean), 95, low, high], abs=0.051)
-            assert ("below" if mean < 0 else "above") in told
-        lacking = [name for name in ELSEWHERE if not place.seeds(name, group)]
+        text, expected, words = place.blocks[block], [], []
+        for names in ways:
+            if all(len(place.seeds(name, group)) > 1 for name in names):
+                mean, low, high = interval(crossed(place, last, names, group))[0]
+                expected += [abs(mean), 95, low, high]
+                words.append("below" if mean < 0 else "above")
+        told = next((line for line in text.splitlines() if line.startswith("Adapters end")), "")
+        assert numbers(told) == pytest.approx(expected, abs=0.051)
+        assert re.findall("below|above", told) == words
+        lacking = [name for name in planned[group] if not place.seeds(name, group)]
         said = re.search(r"^Not run in `\S+`: (.*)\.$", text, re.M)
         assert (re.findall(r"`(\w+)`", said.group(1)) if said else []) == lacking
-        assert len(place.rows(block)) == len(ELSEWHERE) - len(lacking), runs
+        assert len(place.rows(block)) == len(planned[group]) - len(lacking)
 
 
 def test_what_was_learned_again_is_counted(place: Place) -> None:
