@@ -31,6 +31,10 @@ RATE_MEMORY = 0.9
 RATE_S = 2.0  # over which the rate of several workers is averaged
 MOST_NOTES = 10  # lines about single tasks before the first one
 MOST_CHANGES = 5  # tasks that a row names, where there are many
+UNLEARNED = (
+    "all texts get one answer, so training may have failed "
+    "(a lower learner.lr, more steps, another seed, or select among several)"
+)
 FIRST_S, ESTIMATED_AFTER_S = 2.0, 10.0  # before, the time left is a guess
 
 
@@ -242,6 +246,8 @@ class Display:
         if undefined:
             why = "all predictions or all labels are equal"
             self.say(f"{INDENT}undefined, so recorded as 0 ({why}): {', '.join(undefined)}")
+        if index in record.unlearned:
+            self.say(f"warning: {titles[-1]}: {UNLEARNED}", always=True)
 
     def finish(self, record: RunRecord, folder: Path) -> None:
         """Print the closing table; what is left to do is shown as before."""

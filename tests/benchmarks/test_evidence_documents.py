@@ -20,7 +20,7 @@ from scipy import stats
 
 from benchmarks.evidence.__main__ import main
 from benchmarks.evidence.methods import METHODS
-from benchmarks.evidence.plan import ELSEWHERE, ORDERS, ROWS, TEN_SEEDS, jobs
+from benchmarks.evidence.plan import ELSEWHERE, ORDERS, ROWS, TEN_SEEDS, WITH_MPNET, jobs
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.task_tables import shortly
 from benchmarks.evidence.tradeoff import tradeoff_figure
@@ -572,22 +572,56 @@ def test_where_adapters_lose_most_is_true(place: Place) -> None:
 
 
 def test_sentences_of_other_groups_are_true(place: Place) -> None:
-    ways = ["adapter", "independent"], ["adapter_per_task", "independent_per_task"]
-    planned = {"mpnet": [*ELSEWHERE, *ways[1]], "minilm-20000": [*ELSEWHERE]}
     for block, group in (("mpnet", "mpnet"), ("more_rows", "minilm-20000")):
-        text, expected, words = place.blocks[block], [], []
-        for names in ways:
+        text, runs = place.blocks[block], place.seeds("adapter", group)
+        sentences = re.findall(r"Adapters end .+?\)[^.]*\.", text)
+        for ending, of in (").", ""), ("chosen per task.", "_per_task"):
+            names = [f"adapter{of}", f"independent{of}"]
             if all(len(place.seeds(name, group)) > 1 for name in names):
                 mean, low, high = interval(crossed(place, last, names, group))[0]
-                expected += [abs(mean), 95, low, high]
-                words.append("below" if mean < 0 else "above")
-        told = next((line for line in text.splitlines() if line.startswith("Adapters end")), "")
-        assert numbers(told) == pytest.approx(expected, abs=0.051)
-        assert re.findall("below|above", told) == words
-        lacking = [name for name in planned[group] if not place.seeds(name, group)]
+                (told,) = [sentence for sentence in sentences if sentence.endswith(ending)]
+                assert numbers(told) == pytest.approx([abs(mean), 95, low, high], abs=0.051)
+                assert ("below" if mean < 0 else "above") in told
+                sentences.remove(told)
+        assert not sentences
+        planned = WITH_MPNET if group == "mpnet" else ELSEWHERE
+        lacking = [name for name in planned if not place.seeds(name, group)]
         said = re.search(r"^Not run in `\S+`: (.*)\.$", text, re.M)
         assert (re.findall(r"`(\w+)`", said.group(1)) if said else []) == lacking
-        assert len(place.rows(block)) == len(planned[group]) - len(lacking)
+        assert len(place.rows(block)) == len(planned) - len(lacking), runs
+
+
+def test_failed_tasks_are_counted(place: Place) -> None:
+    """A task fails within a point of its majority answer, 5 points below whole models' mean."""
+    numbers_of_adapters = []
+    for encoder, method, tried, failed, which in place.rows("failures"):
+        group, name = {"MiniLM": "minilm", "MPNet": "mpnet"}[encoder], method_of(method)
+        seeds = [s for s in range(1, 11) if f"{group}/{name}-s{s}" in place.runs]
+        if tried == "not run":
+            assert not seeds
+            continue
+        whole = [r for n, r in place.runs.items() if n.startswith(f"{group}/independent-s")]
+        learned = np.mean([run["matrix"][-1] for run in whole], axis=0)
+        found = set()
+        for seed in seeds:
+            run = place.runs[f"{group}/{name}-s{seed}"]
+            nothing = np.array(run["majority"])
+            low = np.array(run["matrix"][-1]) <= nothing + 0.01
+            found |= {
+                (run["order"][at], seed) for at in np.flatnonzero(low & (learned >= nothing + 0.05))
+            }
+        assert numbers(tried) == [len(seeds), 26]
+        assert int(failed) == len(found)
+        told = re.findall(r"(\w+) \(seeds? (\d+)(?: to (\d+)|([\d, ]*))\)", which)
+        assert {
+            (task, int(seed))
+            for task, first, end, more in told
+            for seed in (range(int(first), int(end) + 1) if end else f"{first}{more}".split(","))
+        } == found
+        if name == "adapter":
+            numbers_of_adapters += [len(found), 26 * len(seeds)]
+    claim = next(row for row in place.rows("claims") if row[0].startswith("No task fails"))
+    assert numbers(claim[1]) == numbers_of_adapters
 
 
 def test_what_was_learned_again_is_counted(place: Place) -> None:
