@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from benchmarks.evidence.methods import SIZES
 from benchmarks.evidence.plan import MPNET, PER_TASK, jobs
 from benchmarks.evidence.published import ALL
 from benchmarks.evidence.quantities import GIVEN, failed, scores
@@ -21,6 +22,13 @@ METRICS = {
     "matthews_correlation": "Matthews",
     "spearman": "Spearman",
 }
+BOTH = ("adapter", "independent", *PER_TASK)
+OTHER_SIZES = [method.name for method in SIZES if method.learner == "adapter"]
+TRIED = (
+    *(("MiniLM", GIVEN, method) for method in (*BOTH, *OTHER_SIZES)),
+    *(("MPNet", MPNET.name, method) for method in BOTH),
+)
+"""Of what failures are told: encoder, group, method."""
 NOTHING_YET = "Not run yet."
 
 
@@ -47,18 +55,17 @@ def failures(records: Records) -> str:
     """Return which tasks stayed at the majority answer although whole models learn them."""
 
     def lines() -> Iterator[Sequence[str]]:
-        for encoder, group in (("MiniLM", GIVEN), ("MPNet", MPNET.name)):
-            for method in ("adapter", "independent", *PER_TASK):
-                runs = records.seeds(group, method)
-                if not runs:
-                    yield encoder, named(method), *[NOT_RUN] * 3
-                    continue
-                found = failed(records, group, method)
-                which = [f"{task} ({shortly(seeds)})" for task, seeds in found.items()]
-                number = sum(map(len, found.values()))
-                tasks = len(next(iter(runs.values())).order)
-                tried = f"{count(len(runs), 'run')}, {count(tasks, 'task')} each"
-                yield encoder, named(method), tried, str(number), "; ".join(which) or "none"
+        for encoder, group, method in TRIED:
+            runs = records.seeds(group, method)
+            if not runs:
+                yield encoder, named(method), *[NOT_RUN] * 3
+                continue
+            found = failed(records, group, method)
+            which = [f"{task} ({shortly(seeds)})" for task, seeds in found.items()]
+            number = sum(map(len, found.values()))
+            tasks = len(next(iter(runs.values())).order)
+            tried = f"{count(len(runs), 'run')}, {count(tasks, 'task')} each"
+            yield encoder, named(method), tried, str(number), "; ".join(which) or "none"
 
     return table("encoder,method,tried,at the majority answer,which", lines())
 
