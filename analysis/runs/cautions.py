@@ -10,16 +10,21 @@ from stream.formatting import TIMES, count, visible
 from stream.record.run_record import RunRecord
 
 NOT_RECORDED = "not recorded"
+MOST_TASKS = 8  # that a line names
 
 
 def cautions(runs: Sequence[RecordedRun]) -> list[str]:
-    """Runs that no mean counts and why; steps, versions and devices in which counted runs differ.
+    """What to know of the means.
+
+    Runs that no mean counts and why; tasks whose training may have failed; steps, versions and
+    devices in which counted runs differ.
 
     Args:
         runs: runs of one stream.
     """
     methods = build_methods(runs)
     lines = [line for method in methods for line in _not_counted(method)]
+    lines += [line for method in methods for line in _unlearned(method)]
     counted = [run.record for m in methods for run in m.counted]
     return [*lines, *_unequal_steps(counted), *_differences(counted)]
 
@@ -38,6 +43,20 @@ def _not_counted(method: Method) -> Iterator[str]:
             first = by_seed[record.seed]
             what = "a copy" if _is_copy(first.record, record) else f"seed {record.seed} again"
             yield f"not in a mean, {what}: {run.path} (counted: {first.path})"
+
+
+def _unlearned(method: Method) -> Iterator[str]:
+    """Say of which tasks all texts got one answer right after learning, and with which seeds."""
+    seeds: dict[str, list[str]] = {}
+    for run in method.counted:
+        for place in run.record.unlearned:
+            seeds.setdefault(run.record.titles[place], []).append(str(run.record.seed))
+    if seeds:
+        found = [f"{visible(title, 60)} (seed {', '.join(of)})" for title, of in seeds.items()]
+        more = f", and {len(found) - MOST_TASKS} more" if len(found) > MOST_TASKS else ""
+        told = ", ".join(found[:MOST_TASKS]) + more
+        name = visible(method.label, 60)
+        yield f"{name}: training may have failed, all texts of a task got one answer: {told}"
 
 
 def _is_copy(one: RunRecord, other: RunRecord) -> bool:

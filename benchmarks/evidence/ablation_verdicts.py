@@ -96,7 +96,7 @@ def wider_range_of_rates(records: Records) -> Iterator[Part]:
     found, of_whole = map(working_rates, np.split(reached, 2))
     d = Effect.of(found - of_whole)
     bounds = f"{d.mean:+.2f} [{d.low:+.2f}, {d.high:+.2f}]".replace("-", MINUS)
-    near = f"adapters {found.mean():.1f}, full fine-tuning {of_whole.mean():.1f}"
+    near = f"adapters {found.mean():.2f}, full fine-tuning {of_whole.mean():.2f}"
     near += f" of {count(len(adapter), 'rate')}"
     seeds = reached.shape[-1]
     few = "" if seeds == len(SEEDS) else f" ({count(seeds, 'seed')})"

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from benchmarks.evidence.comparisons import ONE_SETTING, apart
+from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, apart
 from benchmarks.evidence.methods import BY_NAME
-from benchmarks.evidence.plan import ELSEWHERE, LONG, MPNET, Group
+from benchmarks.evidence.plan import ELSEWHERE, LONG, MPNET, WITH_MPNET, Group
 from benchmarks.evidence.quantities import GIVEN
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import settings
@@ -26,12 +26,12 @@ from stream.tuning.grid import INSIDE
 
 def mpnet(records: Records) -> str:
     """Return what ran with MPNet."""
-    return same_methods(records, MPNET)
+    return same_methods(records, MPNET, WITH_MPNET)
 
 
 def more_rows(records: Records) -> str:
     """Return what ran with up to 20,000 rows a task."""
-    return same_methods(records, LONG)
+    return same_methods(records, LONG, ELSEWHERE)
 
 
 def chosen(records: Records, group: Group, method: str) -> str:
@@ -43,12 +43,13 @@ def chosen(records: Records, group: Group, method: str) -> str:
     return f"{text}; at an end: {', '.join(outside)}" if outside else text
 
 
-def same_methods(records: Records, group: Group) -> str:
+def same_methods(records: Records, group: Group, planned: Sequence[str]) -> str:
     """Return the methods of another group, the highest score first, and which were not run.
 
     Args:
         records: all of them.
         group: the group, which has searches of its own.
+        planned: the methods that it is to have.
     """
 
     def line(method: str) -> Sequence[str]:
@@ -72,15 +73,20 @@ def same_methods(records: Records, group: Group) -> str:
             run.metrics["average_score"] or 0.0 for run in records.five(group.name, method)
         )
 
-    there = sorted((name for name in ELSEWHERE if records.five(group.name, name)), key=place)
+    there = sorted((name for name in planned if records.five(group.name, name)), key=place)
     header = (
         *("method", "score at the end", "in the main group", "normalized", "right after learning"),
         *("forgetting", "bit-identical", "stored (encoders)", "learning (s)", "chosen", "seeds"),
     )
-    effect = ONE_SETTING.effect(records, group.name)
+    ways = (ONE_SETTING, ""), (PER_TASK, ", each rate chosen per task")
+    effects = [(how, compared.effect(records, group.name)) for compared, how in ways]
     parts = [
-        f"Adapters end {apart(effect, 'a whole model per task')}." if effect else "",
+        " ".join(
+            f"Adapters end {apart(effect, 'a whole model per task')}{how}."
+            for how, effect in effects
+            if effect
+        ),
         table(header, map(line, there)) if there else "",
-        left_out([name for name in ELSEWHERE if name not in there], group.name),
+        left_out([name for name in planned if name not in there], group.name),
     ]
     return "\n\n".join(filter(None, parts))

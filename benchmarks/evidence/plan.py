@@ -82,6 +82,9 @@ IN_OTHER_ORDERS = ("finetune", "replay", "ewc", "lwf", "shared_adapter", "adapte
 """What is run in other orders; of what is isolated one method shows that they do not matter."""
 ELSEWHERE = ("adapter", "independent", "finetune", "replay", "joint", "frozen", "shared_adapter")
 """What is run with another encoder, and with more rows."""
+PER_TASK = ("adapter_per_task", "independent_per_task")
+"""What chooses its rate for each task."""
+WITH_MPNET = (*ELSEWHERE, *PER_TASK)
 
 ALWAYS = (
     "data=files",
@@ -158,9 +161,9 @@ PHASES = (
     Phase(MINILM, TEN_SEEDS, MORE_SEEDS),
     *(Phase(group, IN_OTHER_ORDERS, SEEDS[:1]) for group in OTHER_ORDERS),
     Phase(INFERRED, ("adapter",), SEEDS),
-    Phase(LONGER, ("adapter_per_task", "independent_per_task"), SEEDS),
+    Phase(LONGER, PER_TASK, SEEDS),
     Phase(MINILM, _names(CATALOGUE), SEEDS),
-    Phase(MPNET, ELSEWHERE, SEEDS),
+    Phase(MPNET, WITH_MPNET, SEEDS),
     Phase(MINILM, _names(SIZES), SEEDS),
     Phase(LONG, ELSEWHERE, SEEDS),
     Phase(COUNTED, [m.name for m in METHODS if m.searched or m.choice], SEEDS[:1]),

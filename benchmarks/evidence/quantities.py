@@ -137,6 +137,15 @@ def at_majority(runs: Mapping[int, RunRecord], learned: ByTask) -> dict[str, lis
     return found
 
 
+def failed(records: Records, group: str, method: str) -> dict[str, list[int]]:
+    """Return the seeds with which tasks of a method failed in a group, by task.
+
+    Whole models of the same group say what can be learned; without them nothing can fail.
+    """
+    whole = [*records.seeds(group, "independent").values()]
+    return at_majority(records.seeds(group, method), mean_scores(whole)) if whole else {}
+
+
 def mean_scores(runs: Sequence[RunRecord]) -> ByTask:
     """Return the mean score of each task; empty without runs."""
     tasks = runs[0].order if runs else []

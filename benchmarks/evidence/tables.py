@@ -31,9 +31,9 @@ from stream.record.run_record import RunRecord
 
 HEADLINE = (
     *("independent_per_task", "independent", "joint", "adapter_per_task", "adapter"),
-    *("replay", "ewc", "finetune", "shared_adapter", "majority"),
+    *("ia3", "si", "replay", "ewc", "finetune", "shared_adapter", "majority"),
 )
-"""The methods of README's table."""
+"""The methods of README's table: those of its sentences, and the best of the other kinds."""
 BY_TASK = (
     "independent",
     "adapter",

@@ -133,6 +133,15 @@ def correctness(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -
     return base64.b64encode(bits.tobytes()).decode("ascii")
 
 
+def is_constant(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -> bool:
+    """Whether all texts get one answer although their labels differ; never of spans."""
+    logits, targets = seen_by(task, logits, targets)
+    if isinstance(targets, Answers) or (targets == targets[:1]).all():
+        return False
+    answers = logits[:, 0] if task.is_regression else logits.argmax(axis=1)
+    return bool((answers == answers[0]).all())
+
+
 def evaluate(
     learner: Learner, task: Task, split: str, batch_tokens: int | None, device: torch.device
 ) -> Cell:
@@ -160,7 +169,10 @@ def evaluated(
     seconds = time.perf_counter() - started
     correct = correctness(task, logits, targets)
     more = more_scores(task.spec, *seen_by(task, logits, targets))
-    cell = Cell(value, digest(logits), "measured", seconds, undefined, correct, more)
+    constant = is_constant(task, logits, targets)
+    cell = Cell(
+        value, digest(logits), "measured", seconds, undefined, correct, more, constant=constant
+    )
     return cell, logits
 
 

@@ -57,6 +57,7 @@ class Cell:
             `numpy.packbits`; None for regression.
         more: scores by the task's ``more_metrics``, None where one is undefined.
         routed: the same with inferred tasks; None where the task was known, or is not learned.
+        constant: true where all texts get one answer although their labels differ.
     """
 
     score: float
@@ -67,6 +68,7 @@ class Cell:
     correct: str | None = None
     more: dict[str, float | None] | None = None
     routed: Routed | None = None
+    constant: bool = False
 
     def __post_init__(self) -> None:
         """Check the score.

@@ -143,6 +143,17 @@ class RunRecord(msgspec.Struct, kw_only=True):
         """The cells as a matrix; a cell that is recorded in it stands here."""
         return ScoreMatrix(self.order, self.cells)
 
+    @property
+    def unlearned(self) -> list[int]:
+        """The positions of tasks of which all texts got one answer right after they were learned.
+
+        So training has failed, or majority answers are as good as it gets. None where nothing was
+        trained, and in records written before it was kept.
+        """
+        first = [self.cells[place][place] for place in range(len(self.order))]
+        given = [place for place, cell in enumerate(first) if cell is not None and cell.constant]
+        return given if self.timing.steps else []
+
     def settings_of(self, task: str) -> dict[str, Any]:
         """Return the learner's settings with which a task was learned, chosen ones included."""
         found, settings = self.selection.get(task), self.config["learner"]

@@ -242,6 +242,14 @@ class Display:
         if undefined:
             why = "all predictions or all labels are equal"
             self.say(f"{INDENT}undefined, so recorded as 0 ({why}): {', '.join(undefined)}")
+        if index in record.unlearned:
+            # What learns all tasks together has no steps of the later ones.
+            steps = count(times.steps[index] or record.timing.steps, "training step")
+            self.say(
+                f"warning: {titles[-1]}: all texts get one answer after {steps}. If these are "
+                "enough, training has failed: try a lower learner.lr, another seed, or select",
+                always=True,
+            )
 
     def finish(self, record: RunRecord, folder: Path) -> None:
         """Print the closing table; what is left to do is shown as before."""

@@ -1,6 +1,7 @@
 """The closing words of a run, from its record."""
 
 import io
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
 from statistics import fmean
@@ -14,6 +15,7 @@ from stream.record.run_record import RunRecord
 from stream.report.many import is_many
 
 WIDTH = 120
+ROOM = 44  # characters of a line of names, so that the table fits into 80 columns
 
 
 def memory_line(record: RunRecord) -> str:
@@ -47,6 +49,10 @@ def closing_table(record: RunRecord) -> Table:
     table.add_row("average score at the end", percent(metrics["average_score"]))
     table.add_row("score right after learning", percent(metrics["learning_score"]))
     table.add_row("forgetting", percent(metrics["forgetting"]))
+    if unlearned := record.unlearned:
+        titles = ", ".join(record.titles[place] for place in unlearned)
+        told = f"{count(len(unlearned), 'task')}: {titles}"
+        table.add_row("one answer for all texts", textwrap.shorten(told, ROOM, placeholder=" …"))
     if record.scenario == "shared_head":
         table.add_row("accuracy over all classes seen", percent(metrics["seen_class_accuracy"]))
         average = percent(metrics["average_seen_class_accuracy"])

@@ -30,6 +30,7 @@ from analysis.tables.compare import comparison_table
 from analysis.tables.text_table import Row, TextTable, latex, markdown, rich_table, show
 from stream.errors import UserError
 from stream.formatting import DASH, MINUS, TIMES
+from stream.record.matrix import Cell
 from stream.record.parts import TaskTimes, TimingRecord
 from stream.record.run_record import RunRecord
 from tests.analysis.made_runs import (
@@ -192,6 +193,21 @@ def test_mean_and_interval_over_seeds() -> None:
     assert "mean ± half of the 95% t interval" in table.notes[0]
     notes = table_of(*(scored(seed, 0.1 * seed) for seed in (1, 2)), scored(1, 0.1, "replay")).notes
     assert "One seed, no interval: replay." in notes
+
+
+def test_failed_trainings_are_named_with_their_seeds() -> None:
+    runs = [scored(seed, 0.1 * seed) for seed in (1, 2, 3)]
+    for run, places in zip(runs, ([2], [], [0, 2]), strict=True):
+        for place in places:
+            cell = Cell(0.0, "0", "measured", 0.0, constant=True)
+            run.cells[place] = [cell if on == place else None for on in range(3)]
+        run.timing.steps = 8
+    notes = table_of(*runs).notes
+    told = "finetune: training may have failed, all texts of a task got one answer: "
+    assert f"{told}CoLA (seed 1, 3), SST-2 (seed 3)" in notes
+    for run in runs:
+        run.timing.steps = 0  # nothing was trained
+    assert not any("may have failed" in note for note in table_of(*runs).notes)
 
 
 def test_what_all_runs_share_stands_above_the_table() -> None:

@@ -71,6 +71,26 @@ def test_intervals_cover_the_mean_as_often_as_they_say(parts: tuple[float, float
     assert 0.94 <= covered <= 0.99  # 0.0034 is the standard error of 0.95
 
 
+def test_few_tasks_far_on_one_side_are_covered_less_often_and_missed_on_that_side() -> None:
+    """What docs/metrics.md says of skewed tasks: here exponential ones, of skewness -2."""
+    rng, rest = np.random.default_rng(5), drawn(5, 0.0, 0.1, 0.5, (4000, 26, 5))
+    d = 1.0 - rng.exponential(size=(4000, 26, 1)) + rest
+    off = d.mean(axis=(1, 2)) / half_width(d)
+    above, below = (off > 1).mean(), (off < -1).mean()
+    assert 0.05 < above + below < 0.09
+    assert above > 4 * below  # such an interval lies too high: it lacks the tasks far below
+
+
+def test_tasks_that_share_texts_are_covered_less_often() -> None:
+    """What docs/metrics.md says of dependent tasks: here two pairs and a triple are alike."""
+    of_task = drawn(6, 1.0, 0.0, 0.0, (4000, 26, 1))
+    for first, *others in ((5, 6), (16, 17, 18), (20, 21)):
+        of_task[:, others] = of_task[:, first : first + 1]
+    d = of_task + drawn(7, 0.0, 0.0, 0.5, (4000, 26, 5))
+    covered = (abs(d.mean(axis=(1, 2))) <= half_width(d)).mean()
+    assert 0.89 <= covered <= 0.93
+
+
 def test_equal_differences_have_no_interval_to_doubt() -> None:
     none, all_equal = Effect.of(np.zeros((4, 3))), Effect.of(np.full((4, 3), 0.5))
     assert (none.p, none.low, none.high) == (1.0, 0.0, 0.0)

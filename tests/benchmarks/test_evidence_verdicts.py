@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.evidence import comparisons as c
 from benchmarks.evidence.methods import BY_NAME
-from benchmarks.evidence.plan import GROUPS, MORE_SEEDS, SEEDS, Job
+from benchmarks.evidence.plan import GROUPS, MINILM, MORE_SEEDS, MPNET, SEEDS, Group, Job
 from benchmarks.evidence.quantities import IN_ORDERS
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.statistics import Effect
@@ -37,9 +37,11 @@ def records(runs: dict[str, RunRecord], out: Path = Path("none")) -> Records:
     return made
 
 
-def made(*names: str, seeds: tuple[int, ...] = SEEDS) -> dict[str, RunRecord]:
+def made(
+    *names: str, seeds: tuple[int, ...] = SEEDS, group: Group = MINILM
+) -> dict[str, RunRecord]:
     """Made-up runs in the given order, of methods by name."""
-    wanted = [Job(GROUPS[0], BY_NAME[name], seed) for name in names for seed in seeds]
+    wanted = [Job(group, BY_NAME[name], seed) for name in names for seed in seeds]
     return {job.name: made_run(job) for job in wanted}
 
 
@@ -136,7 +138,13 @@ def test_few_parameters_are_counted() -> None:
 def test_a_task_fails_at_its_majority_answer_where_whole_models_learn_it() -> None:
     seeds = (*SEEDS, *MORE_SEEDS)
     runs = {**made("adapter", seeds=seeds), **made("independent")}
+    assert judge(FAILS, with_runs(runs)) == "open"  # without the other encoder
+    runs |= made("adapter", "independent", group=MPNET)
     assert judge(FAILS, with_runs(runs)) == "agrees"
+    other = runs["mpnet/adapter-s2"]
+    learned, other.matrix[-1][6] = other.matrix[-1][6], (other.majority or [])[6]
+    assert judge(FAILS, with_runs(runs)) == "contradicted"
+    other.matrix[-1][6] = learned
     del runs["minilm/adapter-s10"]
     assert judge(FAILS, with_runs(runs)) == "open"
     failing = runs["minilm/adapter-s7"]

@@ -1,5 +1,6 @@
 """What too few rows are said to leave out."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from stream.data.prepare.account_lines import account_lines
 from stream.data.prepare.shortages import shortages
 from stream.data.table import Account
 from stream.data.task import Task
+from stream.record.run_record import RunRecord
 from tests.builders import made_task
 
 ALL = "is undefined on its {} test rows, all of one label"
@@ -62,3 +64,14 @@ def test_a_run_says_what_is_missing_and_which_scores_are_undefined(tmp_path: Pat
     said = (tmp_path / "run" / "run.log").read_text()
     assert said.count("note: cola: 1 of 2 classes have none of its 1 test row") == 1
     assert said.count("undefined, so recorded as 0 (all predictions or all labels are equal): CoLA")
+
+
+def test_a_run_says_that_training_has_failed(tmp_path: Path) -> None:
+    """A rate of 1 breaks adapters down."""
+    small = ["data.train=64", "data.validation=8", "data.test=32", "learner.lr=1"]
+    given = {"learner": "adapter", "task": ["sst2"], "backbone": "tiny", "tracking": "none"}
+    run_stream(folder=tmp_path / "run", overrides=small, quiet=True, **given)
+    assert RunRecord.read(tmp_path / "run").unlearned == [0]
+    said = (tmp_path / "run" / "run.log").read_text()
+    assert said.count("warning: SST-2: all texts get one answer") == 1
+    assert re.search("one answer for all texts +1 task: SST-2", said)
