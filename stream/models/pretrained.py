@@ -1,8 +1,6 @@
 """The body of an encoder: loaded whole from its files, or built with random weights."""
 
-import hashlib
-import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,15 +16,10 @@ from stream.errors import UserError, choose, first_line, require
 from stream.models.families.config import check_pooling, most_tokens, read_config
 from stream.models.families.family import Family
 from stream.models.families.paths import check_paths
+from stream.models.weights import WEIGHTS, check_digest, check_finite, check_types, check_whole
 from stream.seeding import preserved_rng_state, seed_torch
 
-LOG = logging.getLogger(__name__)
-WEIGHTS = "model.safetensors"
-STORED = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 FIRST_TOKEN = ("cls", "pooler")  # ways of pooling that read the vector of a text's first token
-# What transformers stored besides weights in the past: constants, of any type.
-CONSTANTS = (".position_ids", ".token_type_ids", ".inv_freq", ".attn.bias", ".masked_bias")
-NAMED = 3  # so many weights are named in a message
 
 
 def check_backbone(backbone: BackboneConfig) -> None:
@@ -147,7 +140,7 @@ def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) ->
         "loaded by transformers once and saved with save_pretrained",
     )
     if backbone.sha256 is not None:
-        _check_digest(_file(backbone, location, WEIGHTS), backbone.sha256)
+        check_digest(_file(backbone, location, WEIGHTS), backbone.sha256)
     body, report = _model_class(family).from_pretrained(
         location,
         revision=backbone.revision,
@@ -160,10 +153,9 @@ def _pretrained_body(backbone: BackboneConfig, location: str, family: Family) ->
     )
     if backbone.pooling != "pooler":
         _leave_out_lacking_pooler(body, report["missing_keys"])
-    _check_whole(report, location, family, body.base_model_prefix)
-    _check_types(_file(backbone, location, "config.json").parent, backbone.name)
-    broken = [name for name, p in body.named_parameters() if not torch.isfinite(p).all()]
-    require(not broken, f"weights in {location} are not finite numbers: {_listed(broken)}")
+    check_whole(report, location, family, body.base_model_prefix)
+    check_types(_file(backbone, location, "config.json").parent, backbone.name)
+    check_finite(body, location)
     return body
 
 
@@ -175,87 +167,11 @@ def _leave_out_lacking_pooler(body: Any, missing: set[str]) -> None:
         missing -= idle
 
 
-def _check_whole(report: dict[str, Any], location: str, family: Family, prefix: str) -> None:
-    """Raise UserError if weights are missing, unexpected, or of another shape.
-
-    Args:
-        report: what transformers says about the weights.
-        location: where they are.
-        family: says which weights a text encoder does not need.
-        prefix: how names of the encoder's weights begin in a model that has a head.
-    """
-    heads = tuple(f"{head}." for head in family.heads)
-    unexpected = [
-        name
-        for name in report["unexpected_keys"]
-        if not name.removeprefix(f"{prefix}.").startswith(heads) and not name.endswith(CONSTANTS)
-    ]
-    shapes = [
-        f"{name} {list(found)} instead of {list(wanted)}"
-        for name, found, wanted in report["mismatched_keys"]
-    ]
-    faults = {
-        "missing": report["missing_keys"],
-        "unexpected": unexpected,
-        "of another shape": shapes,
-        "not loaded": report["error_msgs"],
-    }
-    said = [f"{len(names)} {what} ({_listed(names)})" for what, names in faults.items() if names]
-    lacks_pooler = any(name.startswith("pooler.") for name in report["missing_keys"])
-    hint = "; backbone.pooling=cls or mean needs no pooler" if lacks_pooler else ""
-    require(
-        not said,
-        f"the weights in {location} are not those of the encoder in its config.json: "
-        f"{', '.join(said)}{hint}",
-    )
-
-
-def _check_types(folder: Path, name: str) -> None:
-    """Say how the weights are stored if not in float32; raise UserError unless as floats."""
-    from safetensors import safe_open
-
-    whole = folder / WEIGHTS
-    paths = [whole] if whole.is_file() else [*folder.glob("model-*-of-*")]
-    if not paths:
-        LOG.info("backbone %s: the hub converted its weights to safetensors", name)
-        return
-    stored = set()
-    for path in paths:
-        with safe_open(path, "pt") as file:
-            keys = [key for key in file.keys() if not key.endswith(CONSTANTS)]  # noqa: SIM118
-            stored |= {file.get_slice(key).get_dtype() for key in keys}
-    others = sorted(stored - set(STORED))
-    require(
-        not others,
-        f"the weights in {folder} are stored as {', '.join(others)}; quantized weights cannot be "
-        "used, save them as float32, float16 or bfloat16",
-    )
-    if stored != {"F32"}:
-        kinds = ", ".join(sorted(STORED[kind] for kind in stored))
-        LOG.info("backbone %s: weights stored as %s are used in float32", name, kinds)
-
-
 def _file(backbone: BackboneConfig, location: str, name: str) -> Path:
     """Return the path of one of the backbone's files, which is fetched if it is on the hub."""
     from transformers.utils.hub import cached_file
 
     return Path(str(cached_file(location, name, revision=backbone.revision)))
-
-
-def _check_digest(path: Path, expected: str) -> None:
-    """Raise UserError unless the weights have the expected SHA-256."""
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    require(
-        found == expected,
-        f"{path} has SHA-256 {found}, expected {expected}: not the weights that were asked for",
-    )
-
-
-def _listed(names: Collection[str]) -> str:
-    """Return a few of the names, and how many more there are."""
-    more = len(names) - NAMED
-    return ", ".join(sorted(names)[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 @contextmanager
