@@ -24,7 +24,8 @@ from benchmarks.in_process import set_up
 from benchmarks.speed.steps import now
 from stream.data.batch import Batch
 from stream.models import bf16, masks, precision
-from stream.training.engine import Captured, Compute, Eager
+from stream.training.captured import Captured, Compute
+from stream.training.engine import Eager
 from stream.training.loop import fit
 
 DEFAULTS = ("backbone.precision=bf16", "data=generated", "task=[sst2,ag_news]", "limits.train=400")

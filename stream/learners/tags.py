@@ -26,7 +26,7 @@ class Tags:
             and learning a task changes what serves the others. True is for a method whose tasks
             are isolated by their heads alone.
         cuda_graph_safe: whether a training step may be captured as a CUDA graph. None: `loss` is
-            captured and checked (`stream.training.engine`), `after_backward` is not. True says
+            captured and checked (`stream.training.captured`), `after_backward` is not. True says
             that both read and write the same tensors of the same shapes throughout a task, or
             while ``fit_tensors`` has the same ones, and ask none for its values. False says
             that a step cannot be captured.

@@ -18,7 +18,8 @@ from stream.record.matrix import Cell
 from stream.record.selection import CandidateRecord
 from stream.run.bench import Bench
 from stream.run.selecting import Selecting
-from stream.training.engine import Captured, Engine, pick_engine
+from stream.training.captured import Captured
+from stream.training.engine import Engine, pick_engine
 from stream.training.fit_state import FitReport, Step
 from stream.training.flops import FlopMeter, count_pass
 from stream.training.loop import fit

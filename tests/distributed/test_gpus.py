@@ -11,7 +11,8 @@ from stream.learners.base import Learner
 from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.replay import Replay
-from stream.training.engine import Captured, pick_engine
+from stream.training.captured import Captured
+from stream.training.engine import pick_engine
 from stream.training.loop import fit
 from tests.builders import made_task
 from tests.distributed.ranks import on_ranks

@@ -16,7 +16,7 @@ from stream.learners.adapter import Adapter
 from stream.models.encoder import load_encoder
 from stream.models.pretrained import check_backbone
 from stream.models.task_model import TaskModel
-from stream.training.engine import WIDTHS, graph_width
+from stream.training.captured import WIDTHS, graph_width
 from stream.training.loop import fit
 from tests.builders import CPU, TINY, VOCABULARY, made_spec
 

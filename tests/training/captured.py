@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from stream.data.batch import TokenBatch
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder
-from stream.training import engine
+from stream.training.captured import LOG
 from tests.builders import made_task
 from tests.models.tiny_families import family_encoder, without_dropout
 from tests.training.test_engine import learned
@@ -33,11 +33,11 @@ def refusals() -> Iterator[list[str]]:
             said.append(record.getMessage())
 
     listener = Listener(logging.WARNING)
-    engine.LOG.addHandler(listener)
+    LOG.addHandler(listener)
     try:
         yield said
     finally:
-        engine.LOG.removeHandler(listener)
+        LOG.removeHandler(listener)
 
 
 def compare(

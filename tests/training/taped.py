@@ -16,7 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from stream.training import engine
+from stream.training import captured
 from tests.training.captured import READS
 
 TO_THE_CPU = frozenset(("cpu", "numpy", "tolist", "item", "__bool__", "__int__", "__float__"))
@@ -180,7 +180,7 @@ def graphs_as_tapes() -> Iterator[list[Tape]]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in instead.items():
             patch.setattr(torch.cuda, name, value)
-        patch.setattr(engine, "capture_stream", lambda device: torch.cuda.Stream())
-        patch.setattr(engine, "WIDTHS", WIDTHS)
-        patch.setattr(engine.Captured, "_pads", True)
+        patch.setattr(captured, "capture_stream", lambda device: torch.cuda.Stream())
+        patch.setattr(captured, "WIDTHS", WIDTHS)
+        patch.setattr(captured.Captured, "_pads", True)
         yield tapes

@@ -22,8 +22,9 @@ from stream.learners.replay import Replay
 from stream.models.encoder import Encoder
 from stream.models.losses import batch_loss
 from stream.models.task_model import TaskModel
-from stream.training import engine
-from stream.training.engine import Captured, Eager, pick_engine
+from stream.training import captured
+from stream.training.captured import Captured
+from stream.training.engine import Eager, pick_engine
 from stream.training.loop import fit
 from tests.builders import made_task, tiny_encoder
 from tests.contract.matrix import made
@@ -179,13 +180,13 @@ def test_captured_steps_of_methods_learn_what_eager_ones_do(
     tasks = [made_task("a", 2, 24), made_task("c", None, 24), made_task("b", 5, 29)]
     monkeypatch.setattr(Captured, "_pads", True)
     monkeypatch.setattr(torch.nn.Dropout, "forward", lambda module, values: values)
-    replay, replayed = engine._Graph.replay, []
+    replay, replayed = captured._Graph.replay, []
 
-    def noted(graph: engine._Graph, batch: Batch) -> torch.Tensor:
+    def noted(graph: captured._Graph, batch: Batch) -> torch.Tensor:
         replayed.append(len(batch))
         return replay(graph, batch)
 
-    monkeypatch.setattr(engine._Graph, "replay", noted)
+    monkeypatch.setattr(captured._Graph, "replay", noted)
     with refusals() as said:
         (_, expected), (_, found) = (
             learned(lambda: small(name), tasks, kind, half=half, encoder=still_encoder)

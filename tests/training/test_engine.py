@@ -31,7 +31,8 @@ from stream.learners.workload import Epoch
 from stream.models.encoder import Encoder
 from stream.models.heads import Head
 from stream.models.task_model import TaskModel
-from stream.training.engine import Captured, Eager, pick_engine
+from stream.training.captured import Captured
+from stream.training.engine import Eager, pick_engine
 from stream.training.loop import fit
 from stream.training.snapshot import FitSnapshot, capture, load_tensors
 from tests.builders import CPU, made_task, tiny_encoder
