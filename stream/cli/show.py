@@ -69,7 +69,7 @@ def _show(arguments: argparse.Namespace) -> None:
     kind = SHOWN[choose("thing to show", arguments.what, SHOWN)]
     listed = f"task-stream {arguments.what}s"
     require(arguments.name is not None, f"show which {arguments.what}? {listed} has the names")
-    kind(arguments.name, arguments.config_dir, arguments.json)
+    kind(arguments.name, listing.own_files(arguments), arguments.json)
 
 
 def _learner(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001
@@ -119,7 +119,7 @@ def _about(
     """Yield what is to be said of a method, by name."""
     if preset:
         different = shown_settings(preset.content.settings)
-        yield "preset", f"{learner.name} with {different}"
+        yield "preset", f"{learner.name} with {different or 'its own defaults'}"
     yield "paper", learner.tags.paper
     memory = listing.MEMORY[learner.perfect_memory]
     yield "memory", f"{memory}: {dict(listing.MEMORY_WORDS)[memory]}".removeprefix("-: ")

@@ -252,7 +252,11 @@ def composed_once() -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[ConfigLoaderImpl]:
-    """Have Hydra read a folder of YAML inside the block; what it keeps globally is put back."""
+    """Have Hydra read a folder of YAML inside the block; what it keeps globally is put back.
+
+    Raises:
+        UserError: files build on each other in a circle.
+    """
     hydra, chosen = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
     GlobalHydra.instance().clear()
     version.setbase(VERSION_BASE)
@@ -262,6 +266,8 @@ def reading(folder: Path) -> Iterator[ConfigLoaderImpl]:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", LACKING_FOLDER)
             yield loader
+    except RecursionError as error:
+        raise UserError("YAML files build on each other in a circle (their defaults)") from error
     finally:
         GlobalHydra.instance().hydra, HydraConfig.instance().cfg = hydra, chosen
 

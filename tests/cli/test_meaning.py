@@ -280,6 +280,26 @@ def test_a_task_is_what_its_file_is_called(text: str, message: str, tmp_path: Pa
     assert message in told(["-cd", str(tmp_path), "task=[cola,mine]"])
 
 
+@pytest.mark.parametrize(
+    ("choice", "text", "message"),
+    [
+        ("learner", "defaults: adapter\n", "mine.yaml: Invalid defaults list in 'learner/mine'"),
+        ("learner", "defaults: [5]\n", "mine.yaml: Unsupported type in defaults"),
+        ("learner", "defaults: [mine, _self_]\n", "build on each other in a circle"),
+        ("data", "train: 64\n", "the YAML of data=NAME says which data it changes"),
+        ("stream", "defaults: [cl5]\ntasks: [rte]\n", "builds on no other (defaults: cl5)"),
+    ],
+)
+def test_what_a_file_builds_on_is_there(
+    choice: str, text: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / choice).mkdir()
+    (tmp_path / choice / "mine.yaml").write_text(text)
+    assert message in told(
+        ["-cd", str(tmp_path), f"{choice}=mine", *([ONE] * (choice != "stream"))]
+    )
+
+
 def test_jobs_are_tried_without_being_composed(monkeypatch: pytest.MonkeyPatch) -> None:
     """All combinations of plain values, and a composition only for each choice."""
     composed = []
