@@ -57,7 +57,7 @@ ADDED = {
 }
 """Settings that records of older versions lack, and how it was before there was a choice."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
+DEVICE = re.compile(r"auto|cpu|cuda(:(0|[1-9][0-9]{0,2}))?")  # torch reads no "cuda:00"
 DEVICES = ("auto", "cpu", "cuda", "cuda:0", "cuda:1")
 
 
