@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis import layer_ranges, verify
 from analysis.errors import in_one_line
-from analysis.outputs import check_file, check_folder, write_text, writing
+from analysis.outputs import check_different, check_file, check_folder, write_text, writing
 from analysis.runs.collect import RecordedRun, collect
 from analysis.runs.comparable import largest_comparable
 from stream.errors import UserError
@@ -148,9 +148,10 @@ def compare_runs(arguments: argparse.Namespace) -> int:
     from analysis.tables.paired import choose_method
     from analysis.tables.text_table import show
 
-    for name in FILES:
-        if (path := getattr(arguments, name)) is not None:
-            check_file(f"--{name}", path, f"runs.{name}")
+    wanted = {name: path for name in FILES if (path := getattr(arguments, name)) is not None}
+    for name, path in wanted.items():
+        check_file(f"--{name}", path, f"runs.{name}")
+    check_different({f"--{name}": path for name, path in wanted.items()})
     runs, problems = load_runs(arguments)
     runs, left_out = largest_comparable(runs)
     complain(arguments, left_out)

@@ -1,13 +1,17 @@
 """Where a command writes: checked before any work, and errors of the disk in one line."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from analysis.errors import disk_trouble
 from stream.atomic_io import write_atomic
 from stream.errors import UserError, require
+from stream.run_folder import FILE_NAME, LOCK, LOG_NAME, ROWS_NAME
+
+OF_RUNS = (FILE_NAME, ROWS_NAME, LOG_NAME, LOCK)
+"""The files of a run folder, which no command of analysis writes."""
 
 
 def check_file(option: str, path: Path, example: str) -> None:
@@ -18,6 +22,8 @@ def check_file(option: str, path: Path, example: str) -> None:
         path: its folders are made when it is written.
         example: a file name for somebody who named a folder.
     """
+    of_run = path.name in OF_RUNS and (path.parent / FILE_NAME).exists()
+    require(not of_run, f"{option} {path} is a file of a run: name another file")
     is_folder = path.is_dir()
     require(not is_folder, f"{option} {path} is a folder: name a file, such as {path / example}")
     _check_writable(option, path, path.parent)
@@ -25,6 +31,14 @@ def check_file(option: str, path: Path, example: str) -> None:
         not path.exists() or os.access(path, os.W_OK),
         f"{option} {path} is not writable: change its permissions, or name another file",
     )
+
+
+def check_different(files: Mapping[str, Path]) -> None:
+    """Raise `UserError` if two options, by which files are given, name the same file."""
+    named: dict[Path, str] = {}
+    for option, path in files.items():
+        other = named.setdefault(path.resolve(), option)
+        require(other == option, f"{other} and {option} name the same file: {path}")
 
 
 def check_folder(option: str, path: Path) -> None:

@@ -19,6 +19,7 @@ from stream.record.run_record import RunRecord
 from stream.report.many import is_many
 from stream.report.status import console_for
 from stream.run.lock import exclusive_writer
+from stream.run.new_folder import gone_unless_begun, lacking
 from stream.run.settings import compose_settings
 from stream.run_folder import refuse_used_folder, run_folder_of
 
@@ -172,7 +173,8 @@ def run_stream(
     refuse_used_folder(folder)
     from stream.run.session import run_in  # with torch, after mistakes
 
+    made = lacking(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with exclusive_writer(folder):
+    with exclusive_writer(folder), gone_unless_begun(made):
         run_in(folder, config, console_for(quiet=quiet), overrides=chosen)
     return Results(folder)

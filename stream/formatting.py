@@ -82,3 +82,8 @@ def visible(text: object, limit: int = 200) -> str:
         for letter in str(text)[: limit + 1]
     )
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes, with its unseen characters as escapes."""
+    return f"'{visible(text)}'"

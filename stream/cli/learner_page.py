@@ -73,7 +73,7 @@ def _about(
     """Yield what is to be said of a method, by name."""
     if preset:
         different = shown_settings(preset.content.settings)
-        yield "preset", f"{learner.name} with {different}"
+        yield "preset", f"{learner.name} with {different or 'its own defaults'}"
     yield "paper", learner.tags.paper
     memory = listing.MEMORY[learner.perfect_memory]
     yield "memory", f"{memory}: {dict(listing.MEMORY_WORDS)[memory]}".removeprefix("-: ")

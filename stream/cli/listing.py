@@ -14,6 +14,7 @@ from stream.config.description import shown_settings
 from stream.config.task import TaskSpec
 from stream.learners.description import LearnerDescription, broken_learners, described_learners
 from stream.metrics.glossary import OF_RUNS, OF_TASKS, Explained
+from stream.run.settings import register_groups
 
 LEARNER_COLUMNS = (
     Column("name"),
@@ -90,9 +91,16 @@ def add_listing(
     parser.set_defaults(execute=execute)
 
 
+def own_files(arguments: argparse.Namespace) -> Path | None:
+    """Return the folder of a person's own files; Hydra then knows all that these may build on."""
+    if arguments.config_dir is not None:
+        register_groups()
+    return arguments.config_dir
+
+
 def learners(arguments: argparse.Namespace) -> None:
     """List the methods, and the presets of their settings."""
-    known, presets = described_learners(), choices.presets(arguments.config_dir)
+    known, presets = described_learners(), choices.presets(own_files(arguments))
     broken = broken_learners() | presets.broken
     if arguments.json:
         described = [learner.to_json() for learner in known.values()]
@@ -170,7 +178,7 @@ def preset_values(preset: choices.Choice[choices.Preset]) -> dict[str, Any]:
 
 def tasks(arguments: argparse.Namespace) -> None:
     """List the tasks."""
-    found = choices.tasks(arguments.config_dir)
+    found = choices.tasks(own_files(arguments))
     if arguments.json:
         print_json({"tasks": list(map(task_values, found.usable.values())), "broken": found.broken})
         return
@@ -222,7 +230,7 @@ def task_values(task: choices.Choice[TaskSpec]) -> dict[str, Any]:
 
 def streams(arguments: argparse.Namespace) -> None:
     """List the streams."""
-    found = choices.streams(arguments.config_dir)
+    found = choices.streams(own_files(arguments))
     if arguments.json:
         values = list(map(stream_values, found.usable.values()))
         print_json({"streams": values, "broken": found.broken})

@@ -7,7 +7,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NamedTuple, NoReturn
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from stream.cli.boundary import error_boundary
 from stream.cli.leaving import leave_after
@@ -79,8 +80,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status.code
 
 
+class _Once(argparse._StoreAction):
+    """Takes the value of an option that is given once: argparse forgets all values but the last."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Take a value. Raises ArgumentError if there is one."""
+        before = getattr(namespace, self.dest, self.default)
+        if option_string is not None and before is not self.default:
+            raise argparse.ArgumentError(self, f"given twice ({before} and {values})")
+        super().__call__(parser, namespace, values, option_string)
+
+
 class _OneLineParser(argparse.ArgumentParser):
     """A parser that raises what is wrong, instead of printing its usage and ending the process."""
+
+    def __init__(self, *arguments: Any, **named: Any):
+        super().__init__(*arguments, **named)
+        for name in (None, "store"):
+            self.register("action", name, _Once)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Return a value; a path of no letters, which ``"$UNSET"`` is, would be this folder."""
+        if arg_string == "" and action.type is Path:
+            raise argparse.ArgumentError(action, "its value is empty")
+        return super()._get_value(action, arg_string)
 
     def error(self, message: str) -> NoReturn:
         """Raise UserError."""

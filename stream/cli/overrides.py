@@ -131,6 +131,10 @@ def _refuse_in_multirun(key: str, override: Override, by_key: Mapping[str, Overr
         not key.startswith(OF_PRESETS),
         f"{text}: give what is swept by itself, as seed=1,2 (a preset's file has {OF_PRESETS[0]})",
     )
+    require(
+        key != "sweep" or not override.is_sweep_override(),
+        f"{text}: a sweep has one name; without commas",
+    )
     require(key != "hydra.run.dir", f"{text} has no effect with -m (multirun); use hydra.sweep.dir")
     require(
         key != "hydra.sweep.dir" or "sweep" not in by_key,

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from stream.cli.listing import add_listing, print_json, say_broken, say_more
+from stream.cli.listing import add_listing, own_files, print_json, say_broken, say_more
 from stream.cli.table import Column, Group, Screen
 from stream.config import choices
 from stream.config.backbone import BackboneConfig
@@ -51,7 +51,7 @@ def protocols(arguments: argparse.Namespace) -> None:
     _list_files(
         arguments,
         "protocol",
-        choices.protocols(arguments.config_dir),
+        choices.protocols(own_files(arguments)),
         PROTOCOL_COLUMNS,
         lambda protocol: [protocol.name, shown_settings(protocol.content), protocol.summary],
         settings_values,
@@ -63,7 +63,7 @@ def encoders(arguments: argparse.Namespace) -> None:
     _list_files(
         arguments,
         "backbone",
-        choices.backbones(arguments.config_dir),
+        choices.backbones(own_files(arguments)),
         BACKBONE_COLUMNS,
         lambda backbone: [
             backbone.name,
@@ -81,7 +81,7 @@ def experiments(arguments: argparse.Namespace) -> None:
     _list_files(
         arguments,
         "experiment",
-        choices.experiments(arguments.config_dir),
+        choices.experiments(own_files(arguments)),
         EXPERIMENT_COLUMNS,
         lambda experiment: [
             experiment.name,

@@ -31,6 +31,7 @@ from stream.report.status import console_for
 from stream.report.tracking import NoTracking
 from stream.run.interrupt import Interrupted
 from stream.run.lock import exclusive_writer
+from stream.run.new_folder import gone_unless_begun, lacking
 from stream.run.ranks import check_ranks
 from stream.run.resume import resumed_config
 from stream.run.session import run_in
@@ -154,9 +155,10 @@ def _agreed(world: World, decide: Callable[[], _Plan]) -> _Plan:
 
 def _lead(plan: _Plan, config: RunConfig) -> None:
     """Be the rank that a person sees, and that writes."""
+    made = lacking(plan.folder)
     plan.folder.mkdir(parents=True, exist_ok=True)
     console = console_for()
-    with exclusive_writer(plan.folder):
+    with exclusive_writer(plan.folder), gone_unless_begun(made):
         run_in(plan.folder, config, console, overrides=plan.given, resume=plan.resume)
 
 

@@ -41,6 +41,7 @@ from stream.formatting import count, data_label, from_here, stream_title
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
+from stream.run.new_folder import gone_unless_begun
 from stream.run.preloaded import begin_importing, import_together
 from stream.run.settings import register_groups
 from stream.run_folder import FILE_NAME
@@ -180,7 +181,7 @@ def job(composed: DictConfig) -> float | None:
 
             given = [text.lstrip("+~").partition("=")[0] for text in hydra_config.overrides.task]
             config = resumed_config(folder, config, given)
-        with exclusive_writer(folder):
+        with exclusive_writer(folder), gone_unless_begun(SweepReport.made):
             if config.display != QUIET:
                 _say_first(folder, config, resume)
             average = _run(folder, config, resume)

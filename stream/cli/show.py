@@ -40,7 +40,7 @@ def _show(arguments: argparse.Namespace) -> None:
     kind = SHOWN[choose("thing to show", arguments.what, SHOWN)]
     listed = f"task-stream {arguments.what}s"
     require(arguments.name is not None, f"show which {arguments.what}? {listed} has the names")
-    kind(arguments.name, arguments.config_dir, arguments.json)
+    kind(arguments.name, listing.own_files(arguments), arguments.json)
 
 
 def _task(name: str, extra: Path | None, as_json: bool) -> None:  # noqa: FBT001

@@ -37,6 +37,7 @@ from stream.errors import TrainingDivergedError, UserError, is_out_of_memory, re
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted
 from stream.run.lock import exclusive_writer
+from stream.run.new_folder import lacking
 from stream.run.settings import as_values, deciding_values, first_difference
 from stream.run_folder import FILE_NAME, LOCK, LOG_NAME, SWEEP, FullDiskError, check_writable
 
@@ -50,14 +51,26 @@ Run = Callable[[RunConfig, bool], float | None]
 class SweepReport(Callback):
     """Plans a sweep and says at its end what became of its jobs, in the first process.
 
-    ``start`` tells this start of the sweep from others. Hydra calls the methods.
+    ``start`` tells this start of the sweep from others. Hydra calls the methods. Of one run it
+    notes which folders Hydra makes for it.
     """
 
     failed: ClassVar[int] = 0
     """Jobs that failed or were stopped in the sweep that ended last in this process."""
 
+    made: ClassVar[list[Path]] = []
+    """The folders that were made for the run that began last in this process."""
+
     def __init__(self, start: str):
         self._start = start
+
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Note which folders of the run Hydra is about to make."""
+        del kwargs
+        before = HydraConfig.instance().cfg
+        HydraConfig.instance().set_config(config)  # the name of the folder has the learner in it
+        SweepReport.made = lacking(Path(config.hydra.run.dir))
+        HydraConfig.instance().cfg = before
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Write down for the jobs how many they are and in what they differ."""

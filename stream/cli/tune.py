@@ -10,10 +10,12 @@ from stream.cli.run import of_workers
 from stream.cli.terminal import outlive_readers
 from stream.cli.trial_runs import TrialRuns
 from stream.cli.tune_line import TuneLine, read_line
+from stream.errors import require
 from stream.formatting import count, data_label, from_here, stream_title
 from stream.run.interrupt import StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
 from stream.run.settings import register_groups
+from stream.run_folder import FILE_NAME as RUN_RECORD
 from stream.run_folder import Place, check_writable
 from stream.tuning.preset import write_preset
 from stream.tuning.record import FILE_NAME, TuneRecord
@@ -76,10 +78,13 @@ def main(arguments: Sequence[str]) -> int:
     register_groups()
     require_locks()
     line = read_line(arguments)
+    searches = [Search(searched, line.options) for searched in line.learners]
     check_writable(line.folder, SEARCH)
+    is_run = (line.folder / RUN_RECORD).exists()
+    require(not is_run, f"tune.out={line.folder} is a run folder; choose another with tune.out=")
     line.folder.mkdir(parents=True, exist_ok=True)
     with error_boundary(_how_it_goes_on) as status, exclusive_writer(line.folder):
-        found = _searched(line, arguments)
+        found = _searched(line, searches, arguments)
         failed = any(learner.best is None for learner in found.learners.values())
         status.code = EXIT_FAILED if failed else 0
     return status.code
@@ -91,9 +96,8 @@ def _how_it_goes_on(error: BaseException) -> str:
     return "; the same command goes on from here" if stopped else ""
 
 
-def _searched(line: TuneLine, arguments: Sequence[str]) -> TuneRecord:
+def _searched(line: TuneLine, searches: Sequence[Search], arguments: Sequence[str]) -> TuneRecord:
     """Search every learner; return the record, which is written and shown."""
-    searches = [Search(searched, line.options) for searched in line.learners]
     record = _new_record(line, arguments)
     say = _said if not line.is_quiet else _unsaid
     say(_heading(line))

@@ -30,6 +30,7 @@ from stream.tuning.search import Searched
 from stream.tuning.space import Interval, Space, Values, checked, default_space
 
 PREFIX = "tune."
+OF_OPTUNA = ("tune.at_once=", "tune.sampler_seed=")
 WORKERS = f"{SHORT_FORM}."
 DEFAULT_LEARNER = "adapter"
 NO_FIGURES = "figures=false"
@@ -107,6 +108,7 @@ def read_line(arguments: Sequence[str]) -> TuneLine:
     fixed.append(f"{SPLIT}=validation")
     fixed = _first_tasks(fixed, names[0], options.tasks)
     found = [_searched(name, spaces[name], fixed) for name in names]
+    _refuse_idle(options, arguments, [searched for searched, _ in found])
     return TuneLine(
         options=options,
         learners=[searched for searched, _ in found],
@@ -133,6 +135,18 @@ def _options(texts: Sequence[str]) -> TuneOptions:
         require(name not in given, f"{PREFIX}{name} is given twice; give it once")
         given[name] = value if name == "out" else parse([text])[0].value()
     return TuneOptions(**given)
+
+
+def _refuse_idle(
+    options: TuneOptions, arguments: Sequence[str], learners: Sequence[Searched]
+) -> None:
+    """Raise UserError for an option of Optuna's where no learner is searched by it."""
+    engines = [options.engine_for(has_intervals=learner.has_intervals) for learner in learners]
+    idle = [text for text in arguments if text.startswith(OF_OPTUNA)]
+    require(
+        not idle or "optuna" in engines,
+        f"{', '.join(idle)} has no effect on a grid; tune.engine=optuna or an interval samples",
+    )
 
 
 def _workers(given: Sequence[Override]) -> WorkersConfig:

@@ -6,6 +6,7 @@ They are read one by one, not composed. A file that cannot be used breaks nothin
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -16,13 +17,14 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from stream.config.backbone import BackboneConfig
+from stream.config.built_on import Whole, builds_on, put_together
 from stream.config.compose import override, searched_too
 from stream.config.composition import Composition
 from stream.config.data import StreamConfig
 from stream.config.parts import parts_of
 from stream.config.paths import conf_folder
 from stream.config.plain import NotPlainError, part
-from stream.config.stream_files import tasks_of
+from stream.config.stream_files import refuse_bases, tasks_of
 from stream.config.task import TaskSpec
 from stream.config.task_node import task_schema
 from stream.config.typed import parse
@@ -120,7 +122,7 @@ def tasks(extra: Path | None = None, only: str | None = None) -> Choices[TaskSpe
     Raises:
         UserError: there is no such folder.
     """
-    return _choices("task", extra, lambda name, content: _task(name, content, extra), only)
+    return _choices("task", extra, partial(_task, extra), only)
 
 
 def streams(extra: Path | None = None) -> Choices[StreamConfig]:
@@ -128,27 +130,27 @@ def streams(extra: Path | None = None) -> Choices[StreamConfig]:
 
     ``extra`` is one more folder, with files in ``stream/``.
     """
-    return _choices("stream", extra, lambda name, content: _stream(name, content, extra))
+    return _choices("stream", extra, partial(_stream, extra))
 
 
 def protocols(extra: Path | None = None) -> Choices[dict[str, Any]]:
     """Return the settings of each protocol by dotted names. ``extra`` is one more folder."""
-    return _choices("protocol", extra, lambda name, content: _settings(content))
+    return _choices("protocol", extra, partial(_protocol, extra))
 
 
 def experiments(extra: Path | None = None) -> Choices[Experiment]:
     """Return the prepared runs and sweeps. ``extra`` is one more folder, with ``experiment/``."""
-    return _choices("experiment", extra, lambda name, content: _experiment(content))
+    return _choices("experiment", extra, partial(_experiment, extra))
 
 
 def backbones(extra: Path | None = None) -> Choices[dict[str, Any]]:
     """Return what each backbone's file sets. ``extra`` is one more folder, with ``backbone/``."""
-    return _choices("backbone", extra, _backbone)
+    return _choices("backbone", extra, partial(_backbone, extra))
 
 
 def presets(extra: Path | None = None) -> Choices[Preset]:
     """Return the presets of learners. ``extra`` is one more folder, with files in ``learner/``."""
-    return _choices("learner", extra, _preset)
+    return _choices("learner", extra, partial(_preset, extra))
 
 
 def _files(group: str, extra: Path | None) -> list[Path]:
@@ -217,12 +219,16 @@ def _of(content: Mapping[str, Any], key: str) -> Any:
     return content[key]
 
 
-def _task(name: str, content: dict[str, Any], extra: Path | None) -> TaskSpec:
+def _searched(extra: Path | None) -> list[str]:
+    """Return what makes Hydra search one more folder of YAML files, if there is one."""
+    return [] if extra is None else [searched_too(extra)]
+
+
+def _task(extra: Path | None, name: str, content: dict[str, Any]) -> TaskSpec:
     """Return a task from its file; one that builds on others is composed."""
     below = _of(content, name)
     if "defaults" in content:
-        more = [] if extra is None else [searched_too(extra)]
-        asked = [override("task", [name]), *more]
+        asked = [override("task", [name]), *_searched(extra)]
         below = Composition.of(conf_folder(), asked).settings.task[name]
     try:
         return part(TaskSpec, below).made()
@@ -230,8 +236,9 @@ def _task(name: str, content: dict[str, Any], extra: Path | None) -> TaskSpec:
         return cast("TaskSpec", OmegaConf.to_object(OmegaConf.merge(task_schema(), below)))
 
 
-def _stream(name: str, content: dict[str, Any], extra: Path | None) -> StreamConfig:
+def _stream(extra: Path | None, name: str, content: dict[str, Any]) -> StreamConfig:
     """Return a stream from its file: all of it, or what stands below ``stream``."""
+    refuse_bases(name, [entry for entry in builds_on(content) if isinstance(entry, str)])
     said = content.get("stream", content)
     named = {**said, "tasks": tasks_of(name, said)} if isinstance(said, dict) else said
     form = OmegaConf.structured(StreamConfig)
@@ -253,16 +260,29 @@ def _settings(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return {key: value for key, value in found.items() if key not in ("protocol", "experiment")}
 
 
-def _experiment(content: Mapping[str, Any]) -> Experiment:
-    """Return a prepared run or sweep from its file."""
-    groups: dict[str, Any] = {}
-    for entry in content.get("defaults", []):
+def _whole(group: str, extra: Path | None, name: str, content: dict[str, Any]) -> Whole:
+    """Return what a file says, with the files of its group that it builds on."""
+    if builds_on(content):
+        return put_together(group, name, _searched(extra))
+    chosen: dict[str, Any] = {}
+    for entry in content.get("defaults") or []:
         for key, value in entry.items() if isinstance(entry, dict) else ():
-            groups[str(key).removeprefix("override ").removeprefix("/")] = value
-    given = _settings({key: value for key, value in content.items() if key != "defaults"})
+            chosen[str(key).removeprefix("override ").removeprefix("/")] = value
+    return Whole({k: v for k, v in content.items() if k != "defaults"}, chosen, None)
+
+
+def _protocol(extra: Path | None, name: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Return what a protocol sets, by dotted names."""
+    return _settings(_whole("protocol", extra, name, content).content)
+
+
+def _experiment(extra: Path | None, name: str, content: dict[str, Any]) -> Experiment:
+    """Return a prepared run or sweep from its file."""
+    whole = _whole("experiment", extra, name, content)
+    given = _settings(whole.content)
     swept = {key for key in given if key.startswith(SWEPT)}
     return Experiment(
-        groups | {key: value for key, value in given.items() if key not in swept},
+        whole.choices | {key: value for key, value in given.items() if key not in swept},
         {key.removeprefix(SWEPT): _values(given[key]) for key in given if key in swept},
     )
 
@@ -274,14 +294,20 @@ def _values(swept: object) -> list[str]:
     return [*override.sweep_string_iterator()] if listed else [str(swept)]
 
 
-def _backbone(name: str, content: dict[str, Any]) -> dict[str, Any]:
+def _backbone(extra: Path | None, name: str, content: dict[str, Any]) -> dict[str, Any]:
     """Return what a backbone's file sets, without its name."""
-    OmegaConf.merge(OmegaConf.structured(BackboneConfig), content)
-    return {key: value for key, value in content.items() if key != "name"}
+    said = _whole("backbone", extra, name, content).content
+    OmegaConf.merge(OmegaConf.structured(BackboneConfig), said)
+    return {key: value for key, value in said.items() if key != "name"}
 
 
-def _preset(name: str, content: dict[str, Any]) -> Preset:
+def _preset(extra: Path | None, name: str, content: dict[str, Any]) -> Preset:
     """Return a preset: the learner that it builds on, and the settings that it changes."""
-    bases = [str(base) for base in content.get("defaults", []) if base != "_self_"]
-    require(len(bases) == 1, "its defaults are not one learner")
-    return Preset(bases[0], {key: value for key, value in content.items() if key != "defaults"})
+    bases = builds_on(content)
+    require(bool(bases), "its defaults name no learner")
+    (base, *more) = bases
+    if isinstance(base, str) and not more and base not in names("learner", extra):
+        return Preset(base, {key: value for key, value in content.items() if key != "defaults"})
+    whole = put_together("learner", name, _searched(extra))
+    require(whole.schema is not None, "its defaults name no learner")
+    return Preset(str(whole.schema), whole.content)

@@ -8,8 +8,13 @@ from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+from omegaconf import BooleanNode, DictConfig, OmegaConf
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    OmegaConfBaseException,
+    ValidationError,
+)
 from yaml import YAMLError
 
 from stream.config.members import not_a_member
@@ -30,17 +35,25 @@ EXTRAS = {
 """The choices that an optional package brings, and the extra of this package that installs it."""
 RETIRED = {"backbone_schema": "a backbone's YAML needs no defaults any more; remove that list"}
 """What YAML files of earlier versions named, and what to do."""
+TRUTH: dict[str, bool] = {
+    **dict.fromkeys(("true", "yes", "y", "on"), True),
+    **dict.fromkeys(("false", "no", "n", "off"), False),
+}
+"""The texts that are truth values."""
 
 
 @contextmanager
 def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
     """Turn what Hydra and OmegaConf raise into one `UserError` with the nearest valid choice.
 
+    Inside the block they also complain about a number where a truth value is meant.
+
     Args:
         overrides: what is composed in the block, to name the one that is wrong.
     """
     try:
-        yield
+        with _numbers_are_no_truth_values():
+            yield
     except MissingConfigException as error:
         raise _no_such_choice(error, overrides) from error
     except UserWarning as error:
@@ -58,6 +71,33 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
         while cause is not None and not isinstance(cause, OmegaConfBaseException):
             cause = cause.__cause__
         raise _setting_error(error, cause, overrides) from error
+
+
+@contextmanager
+def _numbers_are_no_truth_values() -> Iterator[None]:
+    """Have OmegaConf refuse numbers as truth values in the block; it takes each but 0 for true.
+
+    All settings are read by it, from wherever they come, so that this is the one place.
+    """
+    nodes: Any = BooleanNode
+    before, nodes._validate_and_convert_impl = nodes._validate_and_convert_impl, _truth_value
+    try:
+        yield
+    finally:
+        nodes._validate_and_convert_impl = before
+
+
+def _truth_value(node: BooleanNode, value: object) -> bool:
+    """Return the truth value that a value of a setting stands for.
+
+    Raises:
+        ValidationError: it stands for none.
+    """
+    del node
+    found = value if isinstance(value, bool) else TRUTH.get(str(value).lower())
+    if found is None:
+        raise ValidationError("must be true or false, got $VALUE")
+    return found
 
 
 def _no_such_choice(error: MissingConfigException, overrides: Sequence[str]) -> UserError:

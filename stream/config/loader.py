@@ -38,6 +38,7 @@ from stream.config.task_files import (
     without_tasks,
 )
 from stream.config.task_node import load_task
+from stream.errors import UserError
 
 CONFIG_NAME, VERSION_BASE = "config", "1.3"
 RUN_MODE = "hydra.mode=RUN"
@@ -203,7 +204,11 @@ def composed_once() -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[ConfigLoaderImpl]:
-    """Have Hydra read a folder of YAML inside the block; what it keeps globally is put back."""
+    """Have Hydra read a folder of YAML inside the block; what it keeps globally is put back.
+
+    Raises:
+        UserError: files build on each other in a circle.
+    """
     hydra, chosen = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
     GlobalHydra.instance().clear()
     version.setbase(VERSION_BASE)
@@ -213,6 +218,8 @@ def reading(folder: Path) -> Iterator[ConfigLoaderImpl]:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", LACKING_FOLDER)
             yield loader
+    except RecursionError as error:
+        raise UserError("YAML files build on each other in a circle (their defaults)") from error
     finally:
         GlobalHydra.instance().hydra, HydraConfig.instance().cfg = hydra, chosen
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from hydra._internal.config_repository import ConfigRepository
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
+from omegaconf.errors import OmegaConfBaseException
 
-from stream.errors import UserError
+from stream.errors import UserError, one_line
 
 
 class Repository(ConfigRepository):
@@ -30,7 +31,7 @@ class Repository(ConfigRepository):
         """Return what Hydra makes of a file, or of a dataclass in its store.
 
         Raises:
-            UserError: the file is not UTF-8.
+            UserError: the file is not UTF-8, or its ``defaults`` are no list of names.
         """
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         state: object = None if source is None else source.scheme()
@@ -45,6 +46,10 @@ class Repository(ConfigRepository):
                 self._read[key] = state, super().load_config(config_path)
             except UnicodeDecodeError as error:
                 raise UserError(f"{path.removeprefix('file://')} is not UTF-8: {error}") from error
+            except OmegaConfBaseException:
+                raise
+            except ValueError as error:  # of the file's defaults
+                raise UserError(f"{path.removeprefix('file://')}: {one_line(error)}") from error
         return copy.deepcopy(self._read[key][1])
 
 

@@ -57,7 +57,7 @@ ADDED = {
 }
 """Settings that records of older versions lack, and how it was before there was a choice."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
+DEVICE = re.compile(r"auto|cpu|cuda(:(0|[1-9][0-9]{0,2}))?")  # torch reads no "cuda:00"
 DEVICES = ("auto", "cpu", "cuda", "cuda:0", "cuda:1")
 
 
@@ -230,6 +230,7 @@ class RunConfig(Settings):
         device is not looked at.
         """
         super().__post_init__()
+        self._check_chosen()
         require(len(self.task) >= 1, "the stream has no task; choose some: 'task=[sst2,cola]'")
         self.stream.check_shared(self.task)
         self._cut_sets()
@@ -258,6 +259,15 @@ class RunConfig(Settings):
             )
             candidates_of(self.select, self.learner)
         self.workers.check(self)
+
+    def _check_chosen(self) -> None:
+        """Raise UserError for a YAML of a person's own that changes none of the program's."""
+        for group in ("learner", "data", "tracking"):
+            require(
+                not isinstance(getattr(self, group), dict),
+                f"the YAML of {group}=NAME says which {group} it changes: 'defaults: [NAME, "
+                "_self_]'",
+            )
 
     @property
     def candidates(self) -> list[Candidate]:

@@ -1,6 +1,6 @@
 """The YAML file of a stream: it names its tasks once, and Hydra composes their files too."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hydra.core.default_element import ConfigDefault, GroupDefault
@@ -24,7 +24,7 @@ def with_its_tasks(load: Callable[[str], Any], config_path: str) -> Any:
         config_path: the file, such as ``stream/glue9``.
 
     Raises:
-        UserError: a stream without tasks.
+        UserError: a stream without tasks, or one that builds on another.
     """
     loaded = load(config_path)
     if loaded is None or not config_path.startswith(f"{GROUP}/"):
@@ -32,6 +32,8 @@ def with_its_tasks(load: Callable[[str], Any], config_path: str) -> Any:
     defaults = loaded.defaults_list
     if any(isinstance(d, GroupDefault) and str(d.group).strip("/") == "task" for d in defaults):
         return loaded
+    others = [d for d in defaults if isinstance(d, ConfigDefault) and not d.is_self()]
+    refuse_bases(config_path, [str(default.path) for default in others])
     content: Any = loaded.config
     if loaded.header.get("package") == WHOLE:
         content = content.get(GROUP)
@@ -42,6 +44,13 @@ def with_its_tasks(load: Callable[[str], Any], config_path: str) -> Any:
     if not any(isinstance(d, ConfigDefault) and d.is_self() for d in defaults):
         defaults.append(ConfigDefault(path="_self_"))
     return loaded
+
+
+def refuse_bases(where: str, bases: Sequence[str]) -> None:
+    """Raise UserError if the file ``where`` builds on other streams, whose tasks would be added."""
+    named = ", ".join(bases)
+    told = f"{where}.yaml: a stream names all of its tasks and builds on no other (defaults: "
+    require(not bases, f"{told}{named})")
 
 
 def tasks_of(where: str, content: Any) -> list[str]:

@@ -1,10 +1,10 @@
 """From what a person typed to Hydra's grammar: folders as they are called, choices by their names.
 
 Hydra's grammar reads ``a,b`` as two values and ``1_0`` as a number, and cannot read ``o'brien`` or
-``in tr=x`` at all. In a setting that is a path, a value stands for itself, character for character,
-except for ``null``, for what stands in Hydra's own quotes, for ``${...}`` where nothing has that
-name, and for several values where several runs are asked for. The choices of a group are names,
-also where they look like numbers or truth values.
+``in tr=x`` at all. In a setting that is a path or a name, a value stands for itself, character for
+character, except for ``null``, for what stands in Hydra's own quotes, for ``${...}`` where nothing
+has that name, and for several values where several runs are asked for. The choices of a group are
+names, also where they look like numbers or truth values.
 """
 
 import re
@@ -22,9 +22,12 @@ from stream.config.names import GROUPS
 from stream.config.workers import SHORT_FORM
 from stream.errors import require
 
-PATHS = re.compile(
-    r"resume|cache|data\.root|backbone\.(location|tokenizer|family)|hydra\.(run|sweep)\.dir|task\..+\.folder"
+AS_TYPED = re.compile(
+    r"resume|cache|sweep|data\.root|backbone\.(location|tokenizer|family|revision|sha256)|"
+    r"hydra\.(run|sweep)\.dir|task\..+\.(folder|revision|title|source)|"
+    r"tracking\.(project|entity|run_name|group|job_type|notes)"
 )
+"""The settings that are paths, names or sentences, such as a commit that begins with ``7e12``."""
 OPTIONAL = ("protocol", "experiment")
 """The groups of which nothing may be chosen."""
 OPEN = "select."
@@ -84,11 +87,11 @@ def in_grammar(text: str, *, multirun: bool) -> str:
     if start == SHORT_FORM:
         return f"{SHORT_FORM}.count={value}"
     is_group = key.partition("@")[0] in GROUPS or "/" in key
-    is_path = PATHS.fullmatch(key) is not None
-    may_be_empty = is_group or (key.startswith("hydra.") and not is_path)  # it is an empty text
+    is_text = AS_TYPED.fullmatch(key) is not None
+    may_be_empty = is_group or (key.startswith("hydra.") and not is_text)  # it is an empty text
     require(value != "" or may_be_empty, f"{text} has no value; give {start}=VALUE")
-    if is_path:
-        as_typed = _path_is_read_right(text, key, value, multirun=multirun)
+    if is_text:
+        as_typed = _is_read_right(text, key, value, multirun=multirun)
         return text if as_typed else f"{start}={literal(value)}"
     return _choice(text, start, key, value) if is_group else text
 
@@ -101,8 +104,8 @@ def _parsed(text: str) -> Override | None:
         return None
 
 
-def _path_is_read_right(text: str, key: str, value: str, *, multirun: bool) -> bool:
-    """Return whether Hydra's grammar reads the path that was typed."""
+def _is_read_right(text: str, key: str, value: str, *, multirun: bool) -> bool:
+    """Return whether Hydra's grammar reads the text that was typed."""
     parsed = _parsed(text)
     if parsed is None:
         return False

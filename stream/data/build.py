@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.source import SPLITS
+from stream.config.task import TaskSpec
 from stream.data.cache.entries import Prepared, TaskCache
 from stream.data.layout import layout_of
 from stream.data.loading import load_tasks
+from stream.data.look_alikes import look_alikes
 from stream.data.prepare.leakage import Leak, handle_leaks, say_leaks
 from stream.data.prepare.samples import num_short, subsample
 from stream.data.task import LoadedTask, Task
 from stream.data.text_encoder import TextEncoder
-from stream.formatting import count
+from stream.formatting import count, quoted
 from stream.seeding import numpy_generator
 
 LOG = logging.getLogger(__name__)
@@ -51,6 +53,7 @@ def build_tasks(
     else:
         notify(f"reading {count(len(config.task), 'task')}", "as they were encoded before")
     say_leaks(prepared.leaks, config.leaks)
+    _say_alike(config.task)
     _say_short(config.limits.per_class, prepared.short)
     order = arrange(prepared.tasks, config.order, config.order_seed, config.stream.orders)
     return order, prepared.leaks
@@ -94,8 +97,32 @@ def _say_short(wanted: int | None, short: Sequence[str]) -> None:
         LOG.warning(
             "limits.per_class=%d: all rows are taken of classes that have fewer: %s",
             wanted,
-            ", ".join(short[:NAMED]) + (f" and {len(short) - NAMED} more" if short[NAMED:] else ""),
+            _first(short),
         )
+
+
+def _say_alike(tasks: Mapping[str, TaskSpec]) -> None:
+    """Log which labels look alike: they may be one class, and they may be several."""
+    labels: dict[str, list[str]] = {}
+    for name, spec in tasks.items():
+        labels.setdefault(spec.part.of or name, []).extend(spec.labels or ())
+    found = [
+        f"{name} ({' and '.join(map(quoted, group))})"
+        for name, names in labels.items()
+        for group in look_alikes(dict.fromkeys(names))
+    ]
+    if found:
+        LOG.warning(
+            "labels that look alike are classes of their own; values: in a task's YAML makes them "
+            "one: %s",
+            _first(found),
+        )
+
+
+def _first(texts: Sequence[str]) -> str:
+    """Return the first texts, and how many more there are."""
+    more = f" and {len(texts) - NAMED} more" if texts[NAMED:] else ""
+    return f"{', '.join(texts[:NAMED])}{more}"
 
 
 def _encode(config: RunConfig, name: str, loaded: LoadedTask, encoder: TextEncoder) -> Task:

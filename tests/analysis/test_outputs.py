@@ -67,6 +67,27 @@ def test_what_cannot_be_written_is_one_line_that_names_option_and_path(
     assert not path.exists() or not any(path.iterdir())
 
 
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("name", ["results.json", "rows.jsonl"])
+def test_no_file_of_a_run_is_written_over(
+    run: Path, capsys: pytest.CaptureFixture[str], option: str, name: str
+) -> None:
+    command, given = option.split()
+    before = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    assert main([command, str(run), given, str(run / name)]) == 2
+    assert "is a file of a run: name another file" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == before
+
+
+def test_two_options_are_two_files(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = ["--csv", str(tmp_path / "x"), "--latex", str(tmp_path / "y" / ".." / "x")]
+    assert main(["compare", str(run), *same]) == 2
+    assert "--csv and --latex name the same file" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_folders_that_do_not_exist_are_made(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "runs.csv"
     assert main(["compare", str(run), "--csv", str(path)]) == 0

@@ -148,6 +148,7 @@ def test_nothing_is_left_behind_and_twice_is_the_same(
         ({"seed": np.int64(-3)}, "seed must be at least 0, got -3"),
         ({"resume": "runs/x"}, "resume is for the command line"),
         ({"sweep": "x"}, "sweep is for the command line"),
+        ({"device": "cuda:99"}, "device=cuda:99"),
     ],
 )
 def test_mistakes_are_user_errors_and_nothing_is_written(

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from stream.cli.main import main
 from stream.cli.show import SHOWN
 from stream.cli.table import Column, Group, Screen
 from stream.cli.tasks import add_commands
+from stream.config import choices
+from stream.config.compose import searched_too
 from stream.learners import LEARNERS
 from tests.composed import compose_run
 
@@ -158,6 +161,44 @@ def test_examples_name_the_folder_that_they_need(said, tmp_path: Path, what: str
     lines = text.partition("For example\n")[2].partition("\n\n")[0].splitlines()
     assert lines
     assert all(line.endswith(f" --config-dir '{folder}'") for line in lines)
+
+
+def test_a_file_that_builds_on_another_is_shown_as_a_run_has_it(said, tmp_path: Path) -> None:
+    contents = {
+        "backbone/heir": "defaults: [minilm, _self_]\npooling: mean\nname: heir\n",
+        "learner/one": "defaults: [adapter_deep, _self_]\nsize: 8\n",
+        "learner/heir": "defaults: [_self_, one]\nsize: 4\nlr: 0.5\n",
+        "protocol/heir": "# @package _global_\ndefaults: [rows200, _self_]\nlimits: {seed: 3}\n",
+        "experiment/one": "# @package _global_\ndefaults: [smoke, override /backbone: heir]\n",
+        "experiment/heir": "# @package _global_\ndefaults: [one, _self_]\nseed: 5\n",
+        "bases/all": "{title: T, kind: single, labels: [a, b], metric: accuracy, source: s}\n",
+        "task/heir": "defaults: [/bases@heir: all, _self_]\nheir: {version: 3}\n",
+    }
+    for name, text in contents.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.yaml").write_text(text)
+    folder = ("--config-dir", str(tmp_path))
+    preset = json.loads(said("show", "learner", "heir", "--json", *folder))["preset"]
+    protocol = choices.protocols(tmp_path).usable["heir"].content
+    settings = choices.experiments(tmp_path).usable["heir"].content.settings
+    backbone = choices.backbones(tmp_path).usable["heir"].content
+    assert choices.tasks(tmp_path, only="heir").usable["heir"].content.version == 3
+
+    chosen = [f"{kind}=heir" for kind in ("learner", "protocol", "experiment")]
+    composed, _ = compose_run(ROOT / "conf", [*chosen, searched_too(tmp_path)])
+    assert (preset["learner"], preset["settings"]) == ("adapter", {"depth": 2, "size": 8})
+    assert composed.learner.lr == LEARNERS["adapter"]().lr  # the class comes after the heir
+    assert settings.pop("task") == list(composed.task)
+    assert {settings.pop(key) for key in ("backbone", "tracking")} == {"heir", "none"}
+    assert len(settings) == 5
+    for values, within in (
+        (preset["settings"], "learner."),
+        (backbone, "backbone."),
+        (protocol, ""),
+        (settings, ""),
+    ):
+        for key, value in values.items():
+            assert attrgetter(f"{within}{key}")(composed) == value
 
 
 @pytest.mark.parametrize("name", ["adapter", "ewc", "joint", "majority", "ewc_adapter"])

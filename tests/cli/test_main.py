@@ -72,6 +72,9 @@ def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
         (["verify", "runs", "--jsn"], "unrecognized arguments: --jsn (see task-stream"),
         (["--nope"], "COMMAND"),
         (["show"], "required"),
+        (["export", "run", "--task", "a", "--task", "b", "--out", "x"], "--task: given twice (a"),
+        (["compare", "run", ""], "argument RUN: its value is empty"),
+        (["figures", "run", "--out", ""], "argument --out: its value is empty"),
     ],
 )
 def test_what_the_parser_refuses_is_one_line(

@@ -76,6 +76,7 @@ REFUSED = [
     ("++task=[cola]", "there is one choice of task; give task=[cola]"),
     ("+experiment=smoke", "there is one choice of experiment; give experiment=smoke"),
     ("-m sweep=s hydra.sweep.dir=x", "hydra.sweep.dir=x and sweep=NAME name the same folder"),
+    ("-m sweep=a,b", "sweep=a,b: a sweep has one name"),
     ("-m hydra.mode=RUN", "hydra.mode=RUN contradicts -m"),
     ("hydra.mode=RUN seed=1,2", "several values in seed=1,2 need -m"),
     ("learner=glob(adapter_*)", "several values in learner=glob(adapter_*) need -m"),
@@ -140,6 +141,7 @@ COMPOSED = [
     ("device=gpu", "unknown device 'gpu'. Did you mean 'cpu'? Valid: auto, cpu, cuda, cuda:0"),
     ("device=cuda:", "unknown device 'cuda:'"),
     ("device=mps", "unknown device 'mps'"),
+    ("device=cuda:00", "unknown device 'cuda:00'"),
     ("-m device=cpu,cuda:x", "unknown device 'cuda:x'"),
     ("-cn foo", "unknown --config-name 'foo'. Valid: config"),
     ("-m learner=glob(zz*)", "learner=glob(zz*) fits none of: adapter, "),
@@ -192,6 +194,9 @@ def test_an_unknown_setting_names_what_was_meant(key: str, hint: str) -> None:
         ("tracking=off", "off"),
         ("learner=007", "007"),
         ("task=[2024,true,cola]", ["2024", "true", "cola"]),
+        ("sweep=2024_11_30", "2024_11_30"),
+        ("backbone.revision=7e12345", "7e12345"),
+        ("tracking.notes=two: a, b", "two: a, b"),
         ("seed=1", 1),
         ("training.warmup=.5", 0.5),
     ],
@@ -278,6 +283,26 @@ def test_a_task_is_what_its_file_is_called(text: str, message: str, tmp_path: Pa
     (tmp_path / "task").mkdir()
     (tmp_path / "task" / "mine.yaml").write_text(text, encoding="latin-1")
     assert message in told(["-cd", str(tmp_path), "task=[cola,mine]"])
+
+
+@pytest.mark.parametrize(
+    ("choice", "text", "message"),
+    [
+        ("learner", "defaults: adapter\n", "mine.yaml: Invalid defaults list in 'learner/mine'"),
+        ("learner", "defaults: [5]\n", "mine.yaml: Unsupported type in defaults"),
+        ("learner", "defaults: [mine, _self_]\n", "build on each other in a circle"),
+        ("data", "train: 64\n", "the YAML of data=NAME says which data it changes"),
+        ("stream", "defaults: [cl5]\ntasks: [rte]\n", "builds on no other (defaults: cl5)"),
+    ],
+)
+def test_what_a_file_builds_on_is_there(
+    choice: str, text: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / choice).mkdir()
+    (tmp_path / choice / "mine.yaml").write_text(text)
+    assert message in told(
+        ["-cd", str(tmp_path), f"{choice}=mine", *([ONE] * (choice != "stream"))]
+    )
 
 
 def test_jobs_are_tried_without_being_composed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,6 +235,7 @@ LINES = [
     ("learner.size=0,2", "learner.size must be at least 1, got 0"),
     ("learner=adapter,adapter", "learner=adapter,adapter names a learner twice"),
     ("tune.objective=acc", "unknown tune.objective 'acc'"),
+    ("tune.at_once=2", "tune.at_once=2 has no effect on a grid"),
     ("tune.tasks=3", "tune.tasks=3 are more than the 1 tasks of the stream"),
     ("workers.cout=2", "unknown setting of workers 'cout'. Did you mean 'count'?"),
     ("workers.threads=2", "workers.threads=2 has no effect without workers=2 or more"),
@@ -248,6 +249,19 @@ def test_a_mistake_is_one_line(given: str, told: str) -> None:
         read_line([*ONE, "task=[stsb]", given])
     assert str(caught.value).startswith(told)
     assert "\n" not in str(caught.value)
+
+
+def test_a_mistake_leaves_folders_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / FILE_NAME).write_text("a record")
+    given = ["tune", *ONE, "task=[stsb]", "learner.lr=1e-3,2e-3"]
+    assert main([*given, "tune.out=run"]) == 2
+    assert "tune.out=run is a run folder" in capsys.readouterr().err
+    assert main([*given, "tune.out=new", "tune.trials=1"]) == 2
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [FILE_NAME, "run"]
 
 
 def test_what_is_searched_as_it_was_typed() -> None:

@@ -7,13 +7,16 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from stream.config.backbone import BackboneConfig
+from stream.config.complaints import complaints
 from stream.config.data import DATA, Limits
 from stream.config.run import (
     CheckpointConfig,
     EvaluationConfig,
     ProbeConfig,
+    RunConfig,
     TrainingConfig,
 )
 from stream.config.setting import LAST_SEED, Range, Rule, Settings, at_least, rules, setting
@@ -75,6 +78,21 @@ def test_what_no_number_may_be_and_other_types_are_refused(name: str) -> None:
             named = str(field.type).startswith(kind.__name__)
             if not (kinds(field) & {kind, Any} or wider or named):
                 refused(name, field, value)
+
+
+def test_a_number_is_no_truth_value_wherever_settings_are_read() -> None:
+    found = [(k, f.name) for k in (*PARTS.values(), RunConfig) for f in fields(k) if f.type is bool]
+    assert {"gradient_checkpointing", "hold_steps", "offline", "figures"} <= {n for _, n in found}
+    for kind, name in found:
+        for value in (2, 1, 0, "1"):
+            with pytest.raises(UserError, match=f"{name}: must be true or false"), complaints():
+                OmegaConf.structured(kind)[name] = value
+        node = OmegaConf.structured(kind)
+        with complaints():
+            node[name] = "no"
+        assert node[name] is False
+        node[name] = 2  # what others read with OmegaConf is theirs
+        assert node[name] is True
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -165,6 +183,7 @@ def test_a_default_that_a_subclass_changes_keeps_needs_and_idleness() -> None:
         ("training.clip_norm=1e300", "training.clip_norm must be"),
         (f"training.epochs={10**30}", "training.epochs must be"),
         (f"seed={LAST_SEED + 1}", "seed must be"),
+        ("training.gradient_checkpointing=2", "checkpointing: must be true or false, got 2"),
     ],
 )
 def test_the_command_line_says_it_too(override: str, message: str) -> None:

@@ -247,9 +247,10 @@ def test_splits_in_an_archive_and_beside_a_file(tmp_path: Path) -> None:
         ("what kind of?,a ${b}", "<t>,<x|y>", {}, "is the first line a header? no other row has"),
         ("text,label", "<t>,<a|label>", {}, "is the first line a row? 'label' is a label of"),
         ("text,label", "<t>,<a|b|->", {}, "is '-' a label? exclude: in the YAML"),
-        ("text,label", "<t>,<a|b|B>", {}, "differ in case, blanks or Unicode form only: 'B', 'b'"),
+        ("text,label", "<t>,<a|b|B>", {}, "look alike, each a class of its own: 'B', 'b'"),
         ("text,label", "<t>,<a|caf\u00e9|cafe\u0301>", {},
-         "or Unicode form only: 'cafe\u0301', 'caf\u00e9'"),
+         "a class of its own: 'cafe\u0301', 'caf\u00e9'"),
+        ("text,label", "<t>,<1|1.0|01|2>", {}, "a class of its own: '01', '1', '1.0'"),
         ("text,label", "<t>,k<0|1|2|3|4|5|6|7|8|9>", {}, "10 labels with fewer than 10 rows: 'k0', "
          "'k1', 'k2', 'k3', 'k4' and 5 more"),
         ("text,tags", "<t>,<a;b|b|a>", {"label": "tags"}, "'tags' joins labels by ';': each"),

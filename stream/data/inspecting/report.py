@@ -1,16 +1,16 @@
 """What `inspect` says of a file, line by line."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from unicodedata import normalize
+from collections.abc import Iterator, Sequence
 
 from stream.config.source import SPLITS
 from stream.data.inspecting.columns import Column
 from stream.data.inspecting.inspection import Inspection
 from stream.data.inspecting.roles import Choice, shown
 from stream.data.inspecting.several import separator
+from stream.data.look_alikes import look_alikes
 from stream.data.prepare.account_lines import dropped
-from stream.formatting import count, visible
+from stream.formatting import count, quoted, visible
 
 LABELS_SHOWN = 12
 COLUMNS_SHOWN = 25
@@ -102,7 +102,7 @@ def _label_lines(found: Inspection) -> Iterator[str]:
         return
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     for name, number in ranked[:LABELS_SHOWN]:
-        yield f"  {number:>8,}  {_quoted(name)}"
+        yield f"  {number:>8,}  {quoted(name)}"
     if len(ranked) > LABELS_SHOWN:
         yield f"            and {len(ranked) - LABELS_SHOWN} more"
 
@@ -123,8 +123,11 @@ def _warnings(found: Inspection) -> Iterator[str]:
     yield from _first_line(found)
     yield from _left_out(found)
     counts = found.label_counts
-    for names in _alike(counts):
-        yield f"labels that differ in case, blanks or Unicode form only: {_few(names)}"
+    for names in look_alikes(counts):
+        yield (
+            f"labels that look alike, each a class of its own: {_few(names)}; values: in the YAML "
+            "makes them one"
+        )
     rare = [name for name, number in counts.items() if number < FEW_ROWS]
     if rare:
         yield f"{count(len(rare), 'label')} with fewer than {FEW_ROWS} rows: {_few(rare)}"
@@ -156,7 +159,7 @@ def _first_line(found: Inspection) -> Iterator[str]:
         words = source.dialect.split(", ")
         first = str(source.table.column(label.name)[0].as_py())
         if "no header" in words and label.counts[first] == 1 and found.spec.labels:
-            yield f"is the first line a header? no other row has label {_quoted(first)}; --header"
+            yield f"is the first line a header? no other row has label {quoted(first)}; --header"
         elif "header" in words and label.name in label.counts:
             yield f"is the first line a row? {shown(label)} is a label of other rows; --no-header"
 
@@ -190,21 +193,7 @@ def _rows(number: int) -> str:
     return f"{number:,} row" + "s" * (number != 1)
 
 
-def _quoted(text: str) -> str:
-    """Return a text in quotes, with its unseen characters as escapes."""
-    return f"'{visible(text)}'"
-
-
 def _few(values: Sequence[str]) -> str:
     """Return the first values, in quotes, and how many more there are."""
     more = f" and {len(values) - NAMES_SHOWN} more" if len(values) > NAMES_SHOWN else ""
-    return ", ".join(map(_quoted, values[:NAMES_SHOWN])) + more
-
-
-def _alike(names: Iterable[str]) -> list[list[str]]:
-    """Return the groups of names that differ only in case, white space, or how Unicode has them."""
-    folded: dict[str, list[str]] = {}
-    for name in names:
-        same = normalize("NFKC", name).casefold()
-        folded.setdefault(" ".join(same.split()), []).append(name)
-    return [group for group in folded.values() if len(group) > 1]
+    return ", ".join(map(quoted, values[:NAMES_SHOWN])) + more
