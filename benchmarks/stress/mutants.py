@@ -930,7 +930,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ("    with preserved_rng_state():\n", "    if True:\n"),
         ),
     ),
-    "stream/training/engine.py": (
+    "stream/training/captured.py": (
         (
             TRAINING,
             BF16,
@@ -946,6 +946,14 @@ _TABLE: dict[str, tuple[tuple[str, ...], tuple[Change, ...]]] = {
             ),
             ("        torch.cuda.current_stream().wait_stream(self._stream)\n", ""),
             ("            copy_all(learned, before)\n        torch", "        torch"),
+        ),
+    ),
+    "stream/training/engine.py": (
+        (
+            TRAINING,
+            BF16,
+        ),
+        (
             ('if wanted == "eager":', 'if wanted == "captured":'),
             (
                 'learner.overrides("after_backward") and not learner.tags.cuda_graph_safe:',
