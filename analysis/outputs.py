@@ -26,7 +26,8 @@ def check_file(option: str, path: Path, example: str) -> None:
     require(not of_run, f"{option} {path} is a file of a run: name another file")
     is_folder = path.is_dir()
     require(not is_folder, f"{option} {path} is a folder: name a file, such as {path / example}")
-    _check_writable(option, path, path.parent)
+    if path.is_file() or not path.exists():  # a device or a pipe is written to, not its folder
+        _check_writable(option, path, path.parent)
     require(
         not path.exists() or os.access(path, os.W_OK),
         f"{option} {path} is not writable: change its permissions, or name another file",

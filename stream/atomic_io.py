@@ -13,11 +13,17 @@ import msgspec
 def write_atomic(path: Path, *pieces: bytes) -> None:
     """Write a file through a temporary one; after a crash it is the old one or the new one.
 
-    What a killed process left of the temporary file is overwritten by the next one's.
+    What a killed process left of the temporary file is overwritten by the next one's. A link stays
+    one, and a device or a pipe, such as ``/dev/stdout``, is written to and not replaced.
 
     Raises:
         OSError: the disk is full or cannot be written; the old file is untouched.
     """
+    if path.exists() and not path.is_file():
+        with _named(path), path.open("wb") as file:
+            file.writelines(pieces)
+        return
+    path = path.resolve() if path.is_symlink() else path
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with _named(path), temporary.open("wb") as file:

@@ -106,6 +106,15 @@ def test_a_named_sweep_and_one_without_a_name_need_runs(here: Path) -> None:
             check_sweep_folder(None, name)
 
 
+def test_no_sweep_goes_into_a_run_folder(here: Path) -> None:
+    """There, `compare` would see the run alone."""
+    Path("run").mkdir()
+    check_sweep_folder("run", None)
+    Path("run/results.json").touch()
+    with pytest.raises(UserError, match=r"hydra.sweep.dir=run is a run folder"):
+        check_sweep_folder("run", None)
+
+
 def test_a_folder_that_cannot_be_locked_is_one_line(here: Path) -> None:
     (here / "run/lock").mkdir(parents=True)
     with pytest.raises(UserError, match=r"run folder run: nothing can be written there"):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from hydra.core.override_parser.types import Override
@@ -13,6 +14,7 @@ from stream.config.composition import Composition
 from stream.config.effect import check_effects
 from stream.config.given import given_settings, refuse_twice
 from stream.config.names import GROUPS
+from stream.config.run import RunConfig
 from stream.config.typed import OPTIONAL, parse
 from stream.errors import NeededError, require, unknown
 from stream.run_folder import refuse_used_folder
@@ -33,6 +35,8 @@ DESCRIBED = (
     "stream.cut",
 )
 """What the file of a stream says about itself."""
+SETTINGS = [field.name for field in fields(RunConfig)]
+"""The settings of a run, and the parts that they are in."""
 OF_PRESETS = ("hydra.sweeper.params", "hydra.sweeper.search_space")
 """Where a preset (a YAML file) says what it sweeps."""
 REPORT = "stream.cli.sweeps.SweepReport"
@@ -110,7 +114,12 @@ def _refuse_without_effect(overrides: Sequence[Override], *, multirun: bool) -> 
 
 
 def _refuse_lost_choice(key: str, override: Override) -> None:
-    """Raise UserError for a choice that is taken away, or made beside the one that there is."""
+    """Raise UserError for what is taken away, or a choice made beside the one that there is."""
+    is_whole = key in SETTINGS and key not in (*GROUPS, *OPTIONAL)
+    require(
+        not (override.is_delete() and is_whole),
+        f"{override.input_line}: settings cannot be taken away; give them other values",
+    )
     if key not in GROUPS or (key in OPTIONAL and override.is_delete()):
         return
     require(not override.is_delete(), f"{key} is needed: give {key}=VALUE")

@@ -91,10 +91,14 @@ def check_sweep_folder(folder: str | None, name: str | None) -> None:
     """Check that a sweep's folder can be written to: ``hydra.sweep.dir``, or that of its name.
 
     Raises:
-        UserError: what is in the way.
+        UserError: what is in the way, or that the folder is one of a run, below which no runs are
+            looked for.
     """
     named = Path("runs") if name is None else Path("runs/sweeps") / name
-    check_writable(named if folder is None else Path(folder), SWEEP)
+    sweep = named if folder is None else Path(folder)
+    check_writable(sweep, SWEEP)
+    is_run = (sweep / FILE_NAME).exists()
+    require(not is_run, f"hydra.sweep.dir={sweep} is a run folder; choose another")
 
 
 def plan(config: DictConfig) -> Plan:

@@ -71,6 +71,8 @@ REFUSED = [
     ("-m +hydra.sweeper.params={seed:3}", "give what is swept by itself"),
     ("-m hydra.sweeper.search_space.seed.type=int", "give what is swept by itself"),
     ("~stream", "stream is needed: give stream=VALUE"),
+    ("~training training.epochs=9", "~training: settings cannot be taken away"),
+    ("-cd a --config-dir=b", "-cd and --config-dir are given; give one of them, once"),
     ("~learner", "learner is needed: give learner=VALUE"),
     ("+learner=ewc", "+learner=ewc: there is one choice of learner; give learner=ewc"),
     ("++task=[cola]", "there is one choice of task; give task=[cola]"),
