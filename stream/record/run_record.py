@@ -361,7 +361,10 @@ def _content(path: Path) -> bytes:
     try:
         return _file(path).read_bytes()
     except OSError as error:
-        reason = (error.strerror or first_line(error)).lower()
+        lacks = isinstance(error, FileNotFoundError) and path.is_dir()
+        reason = (
+            f"it has no {FILE_NAME}" if lacks else (error.strerror or first_line(error)).lower()
+        )
         raise UserError(f"no run at {path}: {reason}") from error
 
 

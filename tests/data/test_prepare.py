@@ -181,6 +181,8 @@ def test_given_splits_are_kept_and_missing_ones_taken_from_train() -> None:
 
 def test_expected_rows_are_checked() -> None:
     table = {"train": source({"text": ["a"], "label": ["good"]})}
+    with pytest.raises(UserError, match="rows names test, but the source has train"):
+        prepare_splits("film", spec(), FilesSource(text=["text"], rows={"test": 2}), table)
     with pytest.raises(UserError, match="has 1 rows, expected 2"):
         prepare_splits("film", spec(), FilesSource(text=["text"], rows={"train": 2}), table)
 

@@ -165,8 +165,10 @@ def test_what_is_no_record_is_told(tmp_path: Path, old: str, new: str, message: 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"null", b"[" * 10_000])
 def test_other_files_are_no_record(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(UserError, match="no run at"):
+    with pytest.raises(UserError, match=r"no run at .*: no such file or directory"):
         RunRecord.read(tmp_path / "results.json")
+    with pytest.raises(UserError, match=r"no run at .*: it has no results\.json"):
+        RunRecord.read(tmp_path)
     (tmp_path / "results.json").write_bytes(content)
     for read in (RunRecord.read, read_values):
         with pytest.raises(UserError, match="no record of a run"):

@@ -38,11 +38,16 @@ def prepare_splits(
 
     Raises:
         UserError: the names are not valid splits, a table does not have the expected number of
-            rows, or a row breaks the rules of the task (see `account_rows`).
+            rows or is not there, or a row breaks the rules of the task (see `account_rows`).
     """
     loaded = LoadedTask({}, {}, {})
     undivided = part_to_divide(name, tables)
     check_numbering(name, spec, columns, tables)
+    idle = [part for part in columns.rows if part not in tables]
+    require(
+        not idle,
+        f"task {name!r}: rows names {', '.join(idle)}, but the source has {', '.join(tables)}",
+    )
     for part, table in tables.items():
         _check_size(name, columns, part, table)
         rows, lines, account = account_rows(name, spec, columns, table)
