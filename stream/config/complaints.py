@@ -23,6 +23,8 @@ from stream.errors import UserError, first_line, one_line, unknown
 
 LACKING_FOLDER = r"provider=hydra\.searchpath .*path=(.*) is not available"
 """Hydra's warning of a folder that is not there, which is an error here."""
+IN_FILE = re.compile(r"In '([^']+)': \w+ raised while composing config")
+"""Hydra's word for a file that does not fit what it is merged with."""
 INTERNAL = ("_dummy_empty_config_", "run_schema")
 """What is in Hydra's store beside what a person may choose."""
 EXTRAS = {
@@ -69,8 +71,10 @@ def complaints(overrides: Sequence[str] = ()) -> Iterator[None]:
     except (HydraException, OmegaConfBaseException) as error:
         cause: Any = error
         while cause is not None and not isinstance(cause, OmegaConfBaseException):
-            cause = cause.__cause__
-        raise _setting_error(error, cause, overrides) from error
+            cause = cause.__cause__ or cause.__context__
+        file = IN_FILE.match(str(error))
+        where = "" if file is None else f"{file[1]}.yaml: "
+        raise UserError(f"{where}{_setting_error(error, cause, overrides)}") from error
 
 
 @contextmanager
@@ -124,8 +128,8 @@ def _setting_error(
 ) -> UserError:
     """Name the setting that is wrong, and its siblings if there is no such setting."""
     parent, key = getattr(cause, "parent_node", None), getattr(cause, "full_key", None)
-    if key is None or cause is None:
-        return UserError(one_line(error))
+    if not key or cause is None:
+        return UserError(one_line(error) if cause is None else first_line(cause))
     schema = OmegaConf.get_type(parent) if parent is not None else None
     path, _, last = str(key).rpartition(".")
     if schema is not None and is_dataclass(schema) and parent is not None:

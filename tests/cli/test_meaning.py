@@ -121,6 +121,10 @@ COMPOSED = [
     ("hydra.searchpath=[file:///no/such]", "hydra.searchpath: no such folder: /no/such"),
     ("task=[cola,sst2,cola]", "named more than once: cola"),
     ("stream=glue9 task=[sst2]", "stream=glue9 has no effect: 'task=[...]' or the experiment"),
+    (
+        "experiment=smoke data=files",
+        "experiment/smoke.yaml: unknown setting 'data.train'; it belongs to data=generated",
+    ),
     ("experiment=fig4_sizes seed=1", "experiment=fig4_sizes sweeps learner.size: it needs -m"),
     ("hydra.output_subdir=.hydra", "hydra.output_subdir=.hydra is not possible: a run folder"),
     ("hydra/job_logging=default", "hydra/job_logging=default is not possible: it writes into"),
@@ -294,10 +298,20 @@ def test_a_task_is_what_its_file_is_called(text: str, message: str, tmp_path: Pa
         ("learner", "defaults: [5]\n", "mine.yaml: Unsupported type in defaults"),
         ("learner", "defaults: [mine, _self_]\n", "build on each other in a circle"),
         ("data", "train: 64\n", "the YAML of data=NAME says which data it changes"),
+        (
+            "learner",
+            "defaults: [adapter, _self_]\nsise: 8\n",
+            "learner/mine.yaml: unknown setting 'learner.sise'. Did you mean 'learner.size'?",
+        ),
+        (
+            "experiment",
+            "# @package _global_\ntraining: {epochs: many}\n",
+            "experiment/mine.yaml: training.epochs: Value 'many' of type 'str'",
+        ),
         ("stream", "defaults: [cl5]\ntasks: [rte]\n", "builds on no other (defaults: cl5)"),
     ],
 )
-def test_what_a_file_builds_on_is_there(
+def test_a_mistake_in_a_file_is_one_line(
     choice: str, text: str, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / choice).mkdir()

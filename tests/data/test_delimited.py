@@ -264,6 +264,7 @@ def test_label_first_without_header(tmp_path: Path) -> None:
 def test_unnamed_and_repeated_columns(tmp_path: Path) -> None:
     source = read(tmp_path, ",text,label,text,\n0,a,good,b,\n1,c,bad,d,\n")
     assert source.table.column_names == ["column_1", "text", "label", "text_2", "column_5"]
+    assert source.dialect.endswith("header, several columns called 'text'")
     assert rows(source)[0] == ("0", "a", "good", "b", "")
     assert unique_names(["a", "a_2", "a", "a", " a "]) == ["a", "a_2", "a_3", "a_4", "a_5"]
     assert unique_names(["", "column_1"]) == ["column_1", "column_1_2"]

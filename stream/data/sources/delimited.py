@@ -78,7 +78,7 @@ def _layout(rows: list[list[str]], widths: np.ndarray, spec: DialectSpec) -> Lay
         names = [f"column_{number}" for number in range(1, width + 1)]
         return Layout(names, titles, ("no header", *words))
     header, below = rows[0], rows[1:]
-    first, words = titles + 1, ("header", *words)
+    first, words = titles + 1, ("header", *words, *dialect.twins(header))
     if not header[-1].strip() and len(widths) > first and (widths[first:] == len(header) - 1).all():
         header, words = header[:-1], (*words, "a delimiter after the header")
     if len(widths) > first and (widths[first:] == len(header) + 1).all():

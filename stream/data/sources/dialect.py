@@ -233,6 +233,13 @@ def num_known(cells: Iterable[str]) -> int:
     return sum(bool(of_cell) and COMMON_NAMES.issuperset(of_cell) for of_cell in words)
 
 
+def twins(cells: Iterable[str]) -> tuple[str, ...]:
+    """Return in words which names stand twice: a task that names one of them reads the first."""
+    found = Counter(cell.strip() for cell in cells if cell.strip())
+    twice = [name for name, number in found.items() if number > 1]
+    return (f"several columns called {', '.join(map(repr, twice))}",) if twice else ()
+
+
 def unique_names(cells: list[str]) -> list[str]:
     """Return unique column names: an empty one becomes ``column_N``, a second ``a`` ``a_2``."""
     names: list[str] = []

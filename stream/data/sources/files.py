@@ -11,7 +11,7 @@ from stream.config.source import DialectSpec
 from stream.data.sources.arrow_values import plain_table, without_nesting
 from stream.data.sources.class_folders import read_class_folders
 from stream.data.sources.delimited import read_delimited
-from stream.data.sources.dialect import header_evidence, refuse_settings, unique_names
+from stream.data.sources.dialect import header_evidence, refuse_settings, twins, unique_names
 from stream.data.sources.encoding import contradicts, to_utf8
 from stream.data.sources.finding import ARROW, CONTAINERS, DATA, JSON, PARQUET, find_files
 from stream.data.sources.json_rows import looks_like_json, read_json
@@ -155,6 +155,7 @@ def _read_columns(raw: bytes, suffix: str, spec: DialectSpec, where: str) -> Sou
     renamed = dict(zip(table.column_names, unique_names(table.column_names), strict=True))
     words = [kind.lower(), *(f"class names of {renamed[name]!r} in the file" for name in found)]
     words.extend(f"lists of one item as that item: {renamed[name]}" for name in single)
+    words.extend(twins(table.column_names))
     return SourceTable(
         table.rename_columns(unique_names(table.column_names)),
         where,

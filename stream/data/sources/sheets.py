@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream.config.source import DialectSpec
-from stream.data.sources.dialect import has_header, refuse_settings, unique_names
+from stream.data.sources.dialect import has_header, refuse_settings, twins, unique_names
 from stream.data.sources.preamble import title_rows
 from stream.data.table import SourceTable
 from stream.errors import UserError, choose, require
@@ -55,6 +55,7 @@ def read_sheet(raw: bytes, sheet: str | None, spec: DialectSpec, where: str) -> 
         words[0] += f" of {len(sheets)} ({', '.join(sheets)})"
     if titles:
         words.append(count(titles, "title row"))
+    words.extend(twins(names))
     return SourceTable(
         pa.Table.from_arrays(arrays, names=unique_names(names)),
         f"{where}/{name}",
