@@ -23,7 +23,7 @@ from stream.record.run_record import RunRecord
 from stream.report.many import is_many
 from stream.report.plan import WorkPlan
 from stream.report.status import INDENT, Status
-from stream.report.summary import as_text, closing_table, memory_line
+from stream.report.summary import as_text, closing_table, memory_line, told_unlearned
 from stream.run_folder import LOG_NAME
 
 TRAIN_COST = 3  # a training example costs about as much as three evaluated ones
@@ -247,8 +247,7 @@ class Display:
             steps = count(times.steps[index] or record.timing.steps, "training step")
             self.say(
                 f"warning: {titles[-1]}: all texts get one answer after {steps}. If these are "
-                "enough, training has failed: try a lower learner.lr, another seed, or select",
-                always=True,
+                "enough, training has failed: try a lower learner.lr, another seed, or select"
             )
 
     def finish(self, record: RunRecord, folder: Path) -> None:
@@ -257,6 +256,8 @@ class Display:
         if not self._label:  # tables of jobs side by side would mix
             self._status.show(table, always=self._always)
         self._log.info("\n%s", as_text(table))
+        if not self._always and (unlearned := told_unlearned(record)):  # the table is not shown
+            self.say(f"warning: one answer for all texts: {unlearned}", always=True)
         self.say(memory_line(record), always=self._always)
         self.say(f"run folder: {folder}", always=self._always)
 

@@ -27,6 +27,16 @@ def memory_line(record: RunRecord) -> str:
     return f"{kind}: {memory.tasks_identical} of {memory.tasks_checked} earlier tasks bit-identical"
 
 
+def told_unlearned(record: RunRecord) -> str:
+    """Say of how many tasks, and of which, all texts get one answer; empty where of none."""
+    unlearned = record.unlearned
+    if not unlearned:
+        return ""
+    titles = ", ".join(record.titles[place] for place in unlearned)
+    told = f"{count(len(unlearned), 'task')}: {titles}"
+    return textwrap.shorten(told, ROOM, placeholder=" …")
+
+
 def as_text(table: Table) -> str:
     """Return a table as plain text, as wide as it needs."""
     text = io.StringIO()
@@ -49,10 +59,8 @@ def closing_table(record: RunRecord) -> Table:
     table.add_row("average score at the end", percent(metrics["average_score"]))
     table.add_row("score right after learning", percent(metrics["learning_score"]))
     table.add_row("forgetting", percent(metrics["forgetting"]))
-    if unlearned := record.unlearned:
-        titles = ", ".join(record.titles[place] for place in unlearned)
-        told = f"{count(len(unlearned), 'task')}: {titles}"
-        table.add_row("one answer for all texts", textwrap.shorten(told, ROOM, placeholder=" …"))
+    if unlearned := told_unlearned(record):
+        table.add_row("one answer for all texts", unlearned)
     if record.scenario == "shared_head":
         table.add_row("accuracy over all classes seen", percent(metrics["seen_class_accuracy"]))
         average = percent(metrics["average_seen_class_accuracy"])
