@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, apart
+from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, apart, points
 from benchmarks.evidence.methods import BY_NAME
 from benchmarks.evidence.plan import ELSEWHERE, LONG, MPNET, WITH_MPNET, Group
-from benchmarks.evidence.quantities import GIVEN
+from benchmarks.evidence.quantities import GIVEN, failed, scores
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import settings
 from benchmarks.evidence.searches import chosen_for, kept_search
@@ -23,10 +23,32 @@ from benchmarks.markdown import table
 from stream.formatting import DASH
 from stream.tuning.grid import INSIDE
 
+ONE_SETTING_OF_BOTH = (ONE_SETTING.method, ONE_SETTING.other)
+
 
 def mpnet(records: Records) -> str:
     """Return what ran with MPNet."""
-    return same_methods(records, MPNET, WITH_MPNET)
+    parts = same_methods(records, MPNET, WITH_MPNET), where_training_worked(records)
+    return "\n\n".join(filter(None, parts))
+
+
+def where_training_worked(records: Records) -> str:
+    """Return how adapters and whole models differ with MPNet where training of neither failed."""
+    runs = [records.seeds(MPNET.name, method) for method in ONE_SETTING_OF_BOTH]
+    lost = [failed(records, MPNET.name, method) for method in ONE_SETTING_OF_BOTH]
+    kept = [
+        scores(adapters)[task] - scores(runs[1][seed])[task]
+        for seed, adapters in runs[0].items()
+        if seed in runs[1]
+        for task in adapters.order
+        if not any(seed in found.get(task, ()) for found in lost)
+    ]
+    if not kept:
+        return ""
+    return (
+        f"In the {len(kept)} (task, seed) pairs in which [training of neither failed]"
+        f"(#which-tasks-fail), the mean difference is {points(mean(kept))} points."
+    )
 
 
 def more_rows(records: Records) -> str:

@@ -604,6 +604,21 @@ def failed_trainings(place: Place, group: str, name: str) -> tuple[list[int], se
     return seeds, found
 
 
+def test_the_difference_without_failed_pairs_is_true(place: Place) -> None:
+    names = ("adapter", "independent")
+    runs = [place.seeds(name, "mpnet") for name in names]
+    lost = set().union(*(failed_trainings(place, "mpnet", name)[1] for name in names))
+    kept = [
+        last(runs[0][seed])[task] - last(runs[1][seed])[task]
+        for seed in runs[0].keys() & runs[1].keys()
+        for task in runs[0][seed]["order"]
+        if (task, seed) not in lost
+    ]
+    told = [line for line in place.blocks["mpnet"].splitlines() if line.startswith("In the ")]
+    expected = [len(kept), 100 * np.mean(kept)] if kept else []
+    assert [n for line in told for n in numbers(line)] == pytest.approx(expected, abs=0.0051)
+
+
 def test_failed_tasks_are_counted(place: Place) -> None:
     numbers_of_adapters = []
     for encoder, method, tried, failed, which in place.rows("failures"):
