@@ -52,6 +52,19 @@ def check_writable(folder: Path, place: Place) -> None:
     require(reason is None, _told(folder, place, str(reason)))
 
 
+def check_folder_of_runs(folder: Path, place: Place) -> None:
+    """Check that a folder in which runs get theirs can be written to, and is none of a run.
+
+    Below a run folder no runs are looked for.
+
+    Raises:
+        UserError: what is in the way, and the setting that chooses another folder.
+    """
+    check_writable(folder, place)
+    is_run = (folder / FILE_NAME).exists()
+    require(not is_run, f"{place.setting}={folder} is a run folder; choose another")
+
+
 def refuse_used_folder(folder: Path) -> None:
     """Check that a run folder can be written to, and holds no more than a run killed at its start.
 

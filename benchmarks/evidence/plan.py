@@ -82,9 +82,9 @@ IN_OTHER_ORDERS = ("finetune", "replay", "ewc", "lwf", "shared_adapter", "adapte
 """What is run in other orders; of what is isolated one method shows that they do not matter."""
 ELSEWHERE = ("adapter", "independent", "finetune", "replay", "joint", "frozen", "shared_adapter")
 """What is run with another encoder, and with more rows."""
-PER_TASK = ("adapter_per_task", "independent_per_task")
+CHOSEN_PER_TASK = ("adapter_per_task", "independent_per_task")
 """What chooses its rate for each task."""
-WITH_MPNET = (*ELSEWHERE, *PER_TASK)
+WITH_MPNET = (*ELSEWHERE, *CHOSEN_PER_TASK)
 
 ALWAYS = (
     "data=files",
@@ -161,7 +161,7 @@ PHASES = (
     Phase(MINILM, TEN_SEEDS, MORE_SEEDS),
     *(Phase(group, IN_OTHER_ORDERS, SEEDS[:1]) for group in OTHER_ORDERS),
     Phase(INFERRED, ("adapter",), SEEDS),
-    Phase(LONGER, PER_TASK, SEEDS),
+    Phase(LONGER, CHOSEN_PER_TASK, SEEDS),
     Phase(MINILM, _names(CATALOGUE), SEEDS),
     Phase(MPNET, WITH_MPNET, SEEDS),
     Phase(MINILM, _names(SIZES), SEEDS),

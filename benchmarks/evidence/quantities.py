@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.evidence.plan import ABLATED, LONGER, MINILM, OTHER_ORDERS, SEEDS
+from benchmarks.evidence.plan import ABLATED, LONGER, MINILM, MPNET, OTHER_ORDERS, SEEDS
 from benchmarks.evidence.records import Records
 from stream.metrics import forgetting_by_task
 from stream.record.matrix import Routed
@@ -17,6 +17,8 @@ GIVEN = MINILM.name
 """The group of the tasks in the given order."""
 IN_ORDERS = (GIVEN, *(group.name for group in OTHER_ORDERS))
 """The groups of the same tasks in all orders, the given one first."""
+ENCODERS = {"MiniLM": GIVEN, "MPNet": MPNET.name}
+"""The groups in which tasks are known and in the given order, by what their encoder is called."""
 ByTask = dict[str, float]
 
 
@@ -144,6 +146,13 @@ def failed(records: Records, group: str, method: str) -> dict[str, list[int]]:
     """
     whole = [*records.seeds(group, "independent").values()]
     return at_majority(records.seeds(group, method), mean_scores(whole)) if whole else {}
+
+
+def failed_pairs(records: Records, group: str, method: str) -> tuple[int, int]:
+    """Return (the number of pairs of task and seed that failed, that of all pairs)."""
+    runs = records.seeds(group, method).values()
+    number = sum(map(len, failed(records, group, method).values()))
+    return number, sum(len(run.order) for run in runs)
 
 
 def mean_scores(runs: Sequence[RunRecord]) -> ByTask:

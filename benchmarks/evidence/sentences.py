@@ -16,7 +16,7 @@ from benchmarks.evidence.quantities import (
     GIVEN,
     adapter_runs,
     differences,
-    failed,
+    failed_pairs,
     is_perfect,
     majority,
     scores,
@@ -120,15 +120,12 @@ def _other_encoder(records: Records) -> str:
     effect = ONE_SETTING.effect(records, MPNET.name)
     if effect is None:
         return ""
-    fails, of = [], []
-    for method in ("adapter", "independent"):
-        runs = [*records.seeds(MPNET.name, method).values()]
-        fails.append(sum(map(len, failed(records, MPNET.name, method).values())))
-        of.append(sum(len(run.order) for run in runs))
+    number, of = failed_pairs(records, MPNET.name, "adapter")
+    number_whole, of_whole = failed_pairs(records, MPNET.name, "independent")
     return (
         f"With MPNet, a larger encoder, adapters end {apart(effect, 'a whole model per task')}: at "
-        f"the rate that was chosen, training failed in {fails[0]} of {of[0]} (task, seed) pairs, "
-        f"that of whole models in {fails[1]} of {of[1]}."
+        f"the rate that was chosen, training failed in {number} of {of} (task, seed) pairs, "
+        f"that of whole models in {number_whole} of {of_whole}."
     )
 
 

@@ -34,14 +34,6 @@ HEADLINE = (
     *("ia3", "si", "replay", "ewc", "finetune", "shared_adapter", "majority"),
 )
 """The methods of README's table: those of its sentences, and the best of the other kinds."""
-BY_TASK = (
-    "independent",
-    "adapter",
-    "independent_per_task",
-    "adapter_per_task",
-    "frozen",
-    "finetune",
-)
 NOT_RUN = "not run"
 CHOSEN = "_per_task"
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from benchmarks.evidence.methods import SIZES
-from benchmarks.evidence.plan import MPNET, PER_TASK, jobs
+from benchmarks.evidence.plan import CHOSEN_PER_TASK, jobs
 from benchmarks.evidence.published import ALL
-from benchmarks.evidence.quantities import GIVEN, failed, scores
+from benchmarks.evidence.quantities import ENCODERS, GIVEN, failed, failed_pairs, scores
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import settings
 from benchmarks.evidence.searches import kept_searches
@@ -22,13 +22,15 @@ METRICS = {
     "matthews_correlation": "Matthews",
     "spearman": "Spearman",
 }
-BOTH = ("adapter", "independent", *PER_TASK)
+BOTH = ("adapter", "independent", *CHOSEN_PER_TASK)
 OTHER_SIZES = [method.name for method in SIZES if method.learner == "adapter"]
-TRIED = (
-    *(("MiniLM", GIVEN, method) for method in (*BOTH, *OTHER_SIZES)),
-    *(("MPNet", MPNET.name, method) for method in BOTH),
-)
-"""Of what failures are told: encoder, group, method."""
+TRIED = [
+    (encoder, group, method)
+    for encoder, group in ENCODERS.items()
+    for method in (*BOTH, *OTHER_SIZES)
+    if method in BOTH or group == GIVEN
+]
+"""Of what failures are told; other sizes ran with MiniLM alone."""
 NOTHING_YET = "Not run yet."
 
 
@@ -62,9 +64,8 @@ def failures(records: Records) -> str:
                 continue
             found = failed(records, group, method)
             which = [f"{task} ({shortly(seeds)})" for task, seeds in found.items()]
-            number = sum(map(len, found.values()))
-            tasks = len(next(iter(runs.values())).order)
-            tried = f"{count(len(runs), 'run')}, {count(tasks, 'task')} each"
+            number, of = failed_pairs(records, group, method)
+            tried = f"{count(len(runs), 'run')}, {count(of // len(runs), 'task')} each"
             yield encoder, named(method), tried, str(number), "; ".join(which) or "none"
 
     return table("encoder,method,tried,at the majority answer,which", lines())

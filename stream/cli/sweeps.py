@@ -39,7 +39,7 @@ from stream.run.interrupt import Interrupted
 from stream.run.lock import exclusive_writer
 from stream.run.new_folder import lacking
 from stream.run.settings import as_values, deciding_values, first_difference
-from stream.run_folder import FILE_NAME, LOCK, LOG_NAME, SWEEP, FullDiskError, check_writable
+from stream.run_folder import FILE_NAME, LOCK, LOG_NAME, SWEEP, FullDiskError, check_folder_of_runs
 
 UNFINISHED = "unfinished"
 IN_THIS_PROCESS = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
@@ -91,14 +91,10 @@ def check_sweep_folder(folder: str | None, name: str | None) -> None:
     """Check that a sweep's folder can be written to: ``hydra.sweep.dir``, or that of its name.
 
     Raises:
-        UserError: what is in the way, or that the folder is one of a run, below which no runs are
-            looked for.
+        UserError: what is in the way, or that the folder is one of a run.
     """
     named = Path("runs") if name is None else Path("runs/sweeps") / name
-    sweep = named if folder is None else Path(folder)
-    check_writable(sweep, SWEEP)
-    is_run = (sweep / FILE_NAME).exists()
-    require(not is_run, f"hydra.sweep.dir={sweep} is a run folder; choose another")
+    check_folder_of_runs(named if folder is None else Path(folder), SWEEP)
 
 
 def plan(config: DictConfig) -> Plan:

@@ -10,13 +10,11 @@ from stream.cli.run import of_workers
 from stream.cli.terminal import outlive_readers
 from stream.cli.trial_runs import TrialRuns
 from stream.cli.tune_line import TuneLine, read_line
-from stream.errors import require
 from stream.formatting import count, data_label, from_here, stream_title
 from stream.run.interrupt import StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
 from stream.run.settings import register_groups
-from stream.run_folder import FILE_NAME as RUN_RECORD
-from stream.run_folder import Place, check_writable
+from stream.run_folder import Place, check_folder_of_runs
 from stream.tuning.preset import write_preset
 from stream.tuning.record import FILE_NAME, TuneRecord
 from stream.tuning.search import Search, Searched, tried
@@ -79,9 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     require_locks()
     line = read_line(arguments)
     searches = [Search(searched, line.options) for searched in line.learners]
-    check_writable(line.folder, SEARCH)
-    is_run = (line.folder / RUN_RECORD).exists()
-    require(not is_run, f"tune.out={line.folder} is a run folder; choose another with tune.out=")
+    check_folder_of_runs(line.folder, SEARCH)
     line.folder.mkdir(parents=True, exist_ok=True)
     with error_boundary(_how_it_goes_on) as status, exclusive_writer(line.folder):
         found = _searched(line, searches, arguments)

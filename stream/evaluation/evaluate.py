@@ -18,7 +18,7 @@ from stream.data.spans.answers import Answers
 from stream.data.task import Task
 from stream.distributed.world import World
 from stream.errors import TrainingDivergedError
-from stream.evaluation.task_metrics import Score, more_scores, score
+from stream.evaluation.task_metrics import Score, gives_one_answer, more_scores, score
 from stream.learners.base import Learner
 from stream.models.heads import joined
 from stream.record.matrix import Cell
@@ -133,15 +133,6 @@ def correctness(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -
     return base64.b64encode(bits.tobytes()).decode("ascii")
 
 
-def is_constant(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -> bool:
-    """Whether all texts get one answer although their labels differ; never of spans."""
-    logits, targets = seen_by(task, logits, targets)
-    if isinstance(targets, Answers) or (targets == targets[:1]).all():
-        return False
-    answers = logits[:, 0] if task.is_regression else logits.argmax(axis=1)
-    return bool((answers == answers[0]).all())
-
-
 def evaluate(
     learner: Learner, task: Task, split: str, batch_tokens: int | None, device: torch.device
 ) -> Cell:
@@ -168,8 +159,8 @@ def evaluated(
     value, undefined = task_score(task, logits, targets)
     seconds = time.perf_counter() - started
     correct = correctness(task, logits, targets)
-    more = more_scores(task.spec, *seen_by(task, logits, targets))
-    constant = is_constant(task, logits, targets)
+    seen = seen_by(task, logits, targets)
+    more, constant = more_scores(task.spec, *seen), gives_one_answer(*seen)
     cell = Cell(
         value, digest(logits), "measured", seconds, undefined, correct, more, constant=constant
     )

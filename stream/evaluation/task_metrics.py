@@ -54,6 +54,19 @@ def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers) -> Sco
     return Score(0.0, undefined=True) if math.isnan(value) else Score(value)
 
 
+def gives_one_answer(logits: np.ndarray, targets: np.ndarray | Answers) -> bool:
+    """Whether all texts get one answer although their targets differ; never of spans.
+
+    Args:
+        logits: float32 [N, K].
+        targets: as in `score`.
+    """
+    if isinstance(targets, Answers) or np.ptp(targets) == 0:
+        return False
+    answers = logits[:, 0] if logits.shape[1] == 1 else _classes(logits)
+    return bool(np.ptp(answers) == 0)
+
+
 def more_scores(spec: TaskSpec, logits: np.ndarray, targets: Any) -> dict[str, float | None] | None:
     """Return the scores by ``spec.more_metrics``; None where one is undefined, or there is none."""
     found = {name: score(name, logits, targets) for name in spec.more_metrics}

@@ -145,14 +145,17 @@ class RunRecord(msgspec.Struct, kw_only=True):
 
     @property
     def unlearned(self) -> list[int]:
-        """The positions of tasks of which all texts got one answer right after they were learned.
+        """The positions of tasks that are unlearned (`is_unlearned`)."""
+        return [place for place in range(len(self.order)) if self.is_unlearned(place)]
 
-        So training has failed, or majority answers are as good as it gets. None where nothing was
+    def is_unlearned(self, place: int) -> bool:
+        """Whether all texts of a task got one answer right after it was learned.
+
+        So training has failed, or majority answers are as good as it gets. False where nothing was
         trained, and in records written before it was kept.
         """
-        first = [self.cells[place][place] for place in range(len(self.order))]
-        given = [place for place, cell in enumerate(first) if cell is not None and cell.constant]
-        return given if self.timing.steps else []
+        cell = self.cells[place][place]
+        return cell is not None and cell.constant and self.timing.steps > 0
 
     def settings_of(self, task: str) -> dict[str, Any]:
         """Return the learner's settings with which a task was learned, chosen ones included."""

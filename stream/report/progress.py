@@ -242,7 +242,7 @@ class Display:
         if undefined:
             why = "all predictions or all labels are equal"
             self.say(f"{INDENT}undefined, so recorded as 0 ({why}): {', '.join(undefined)}")
-        if index in record.unlearned:
+        if record.is_unlearned(index):
             # What learns all tasks together has no steps of the later ones.
             steps = count(times.steps[index] or record.timing.steps, "training step")
             self.say(

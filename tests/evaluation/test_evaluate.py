@@ -5,7 +5,7 @@ import base64
 import numpy as np
 import pytest
 
-from stream.evaluation.evaluate import correctness, digest, is_constant, logits_of
+from stream.evaluation.evaluate import correctness, digest, logits_of
 from stream.learners.finetune import Finetune
 from tests.builders import CPU, Stream, made_task
 
@@ -24,19 +24,6 @@ def test_stored_correctness_gives_back_the_accuracy(three_tasks) -> None:
         expected = [max(range(len(row)), key=row.__getitem__) for row in logits.tolist()]
         assert (right == (np.array(expected) == task.split("test").labels)).all()
     assert run.evaluate(three_tasks[2]).correct is None
-
-
-@pytest.mark.parametrize(
-    ("answers", "labels", "constant"),
-    [([1, 1, 1], [0, 1, 2], True), ([1, 1, 0], [0, 1, 2], False), ([1, 1, 1], [2, 2, 2], False)],
-)
-def test_one_answer_to_texts_whose_labels_differ(
-    answers: list[int], labels: list[int], *, constant: bool
-) -> None:
-    logits = np.eye(3, dtype=np.float32)[answers] + np.float32([[0.1], [0.2], [0.3]])
-    assert is_constant(made_task("a", 3), logits, np.array(labels)) is constant
-    values = np.array(answers, np.float32)[:, None]
-    assert is_constant(made_task("b", None), values, np.array(labels, np.float32)) is constant
 
 
 def test_correctness_of_known_logits() -> None:

@@ -11,7 +11,7 @@ from sklearn import metrics
 from stream.data.task import Task
 from stream.errors import UserError
 from stream.evaluation.majority import majority_scores
-from stream.evaluation.task_metrics import score
+from stream.evaluation.task_metrics import gives_one_answer, score
 from stream.learners import LEARNERS
 
 
@@ -164,3 +164,16 @@ def test_several_metrics_of_a_task_stand_in_its_cells(
     assert list(cell.more) == ["macro_f1", own]
     assert cell.more[own] == pytest.approx(cell.score / 2)
     assert majority_scores([task], "test") == [cell.score]
+
+
+@pytest.mark.parametrize(
+    ("answers", "labels", "constant"),
+    [([1, 1, 1], [0, 1, 2], True), ([1, 1, 0], [0, 1, 2], False), ([1, 1, 1], [2, 2, 2], False)],
+)
+def test_one_answer_to_texts_whose_labels_differ(
+    answers: list[int], labels: list[int], *, constant: bool
+) -> None:
+    logits = np.eye(3, dtype=np.float32)[answers] + np.float32([[0.1], [0.2], [0.3]])
+    assert gives_one_answer(logits, np.array(labels)) is constant
+    values = np.array(answers, np.float32)[:, None]
+    assert gives_one_answer(values, np.array(labels, np.float32)) is constant
