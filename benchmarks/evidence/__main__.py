@@ -29,7 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("step", choices=("search", "run", "again", "replaced", "tables"))
     parser.add_argument("--out", type=Path, required=True, help="where records are kept")
-    parser.add_argument("--workers", type=int, default=1, help="runs at once")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="runs at once; a single one may have workers of its own, such as workers=6",
+    )
     parser.add_argument("--per-gpu", type=int, help="of them on each GPU")
     parser.add_argument(
         "--only",

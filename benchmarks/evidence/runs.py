@@ -6,7 +6,7 @@ What is kept in ``OUT/runs`` with the settings of the plan is not run again.
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from pathlib import Path
 
@@ -26,11 +26,13 @@ PLACES = ("data.root=", "backbone.origin=", "backbone.location=")
 """Settings that say where things are, which differ from machine to machine."""
 
 
-def run_one(worker: Worker, settings: list[str], folder: Path, *, loses_layers: bool) -> None:
+def run_one(
+    worker: Worker | None, settings: list[str], folder: Path, *, loses_layers: bool
+) -> None:
     """Run a learner over a stream, on a worker; the run folder is there afterwards.
 
     Args:
-        worker: where it runs.
+        worker: where it runs; None is this process.
         settings: of the run.
         folder: the run folder.
         loses_layers: whether the run is then scored without the adapters of ranges of layers.
@@ -81,18 +83,45 @@ def run_all(
         ended: is given a job and its run folder, which is removed then; returns what to say of it,
             or raises `UserError`.
     """
+    failed = []
+    for number, (job, ended_run) in enumerate(_ended_runs(todo, workers), start=1):
+        told, good = _outcome(ended_run, job, ended)
+        if not good:
+            failed.append(f"{job.name}: {told}")
+        print(f"{number}/{len(todo)} {job.name}: {told}", file=sys.stderr, flush=True)
+    return failed
+
+
+def _ended_runs(
+    todo: Mapping[Job, list[str]], workers: WorkersConfig
+) -> Iterator[tuple[Job, "Future[None]"]]:
+    """Yield jobs as they end.
+
+    One at a time is run by this process, so that a run may have workers of its own: those of an
+    engine cannot have any.
+    """
+    if workers.count == 1:
+        for job, given in todo.items():
+            yield job, _run_here(job, given)
+        return
     from stream.run.engines import engine_for  # with torch
 
-    failed = []
     with engine_for(workers, "auto") as engine:
         begun = {begin(engine, job, given): job for job, given in todo.items()}
-        for number, future in enumerate(as_completed(begun), start=1):
-            job = begun[future]
-            told, good = _outcome(future, job, ended)
-            if not good:
-                failed.append(f"{job.name}: {told}")
-            print(f"{number}/{len(todo)} {job.name}: {told}", file=sys.stderr, flush=True)
-    return failed
+        for future in as_completed(begun):
+            yield begun[future], future
+
+
+def _run_here(job: Job, settings: list[str]) -> "Future[None]":
+    """Run a job in this process; return what came of it."""
+    ended: Future[None] = Future()
+    try:
+        run_one(None, settings, SCRATCH / job.name, loses_layers=job.loses_layers)
+    except Exception as problem:  # noqa: BLE001  # told in a line, as a worker's is
+        ended.set_exception(problem)
+    else:
+        ended.set_result(None)
+    return ended
 
 
 def _outcome(
