@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from analysis.figures.style import heading, legend_label
 from analysis.runs.collect import RecordedRun
-from analysis.runs.methods import build_methods, method_labels
+from analysis.runs.methods import build_methods
+from analysis.runs.names import method_labels
 from analysis.runs.values import metric
 from stream.formatting import percent
 from stream.report.canvas import display_names, new_figure, plain

@@ -12,7 +12,7 @@ from analysis.figures.style import NothingToDrawError, heading, show_percent, ti
 from analysis.looks import look_of
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import Estimate
-from analysis.runs.methods import group
+from analysis.runs.names import group
 from analysis.runs.values import setting
 from stream.formatting import percent
 from stream.report.canvas import new_figure, plain

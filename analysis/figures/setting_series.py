@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from analysis.runs.collect import RecordedRun
-from analysis.runs.methods import method_labels, repetitions, settings_of, variant_labels
+from analysis.runs.methods import repetitions
+from analysis.runs.names import method_labels, settings_of, variant_labels
 from analysis.runs.values import setting as setting_of
 from analysis.runs.values import trained_parameters
 from stream.errors import UserError, unknown

@@ -21,7 +21,7 @@ from analysis.figures.tradeoff import tradeoff
 from analysis.runs.cautions import cautions
 from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import largest_comparable
-from analysis.runs.methods import method_labels
+from analysis.runs.names import method_labels
 from stream.errors import choose
 from stream.report.canvas import save
 from stream.report.plots import FIGURES

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from analysis.report.tables import SortedTable, TableCell, TableColumn
 from analysis.runs.collect import RecordedRun
-from analysis.runs.methods import Method, settings_of
+from analysis.runs.methods import Method
+from analysis.runs.names import settings_of
 from analysis.runs.values import num_learned
 from stream.formatting import DASH, percent, stream_title, visible
 from stream.record.run_record import RunRecord

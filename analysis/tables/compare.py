@@ -8,10 +8,10 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import check_comparable
 from analysis.runs.estimate import INTERVAL, Estimate
 from analysis.runs.memory import is_broken, memory_text
-from analysis.runs.methods import group, repetitions
+from analysis.runs.methods import repetitions
+from analysis.runs.names import group, method_names
 from analysis.runs.values import num_learned
 from analysis.tables.columns import REFERENCE_HEADERS, Column, columns_of
-from analysis.tables.labels import short_names
 from analysis.tables.references import References
 from analysis.tables.text_table import Row, TextTable, one_line
 from stream.formatting import DASH, count, stream_title
@@ -33,14 +33,15 @@ def comparison_table(runs: Sequence[RecordedRun]) -> TextTable:
     check_comparable(runs)
     references = References(runs)
     columns = columns_of(runs, references)
-    names, notes = short_names(runs)
+    names = method_names(runs)
+    notes = [*names.notes]
     sections, alone = [], []
     for label, members in group(runs).items():
-        rows = [_run_row(names[label], run.record, columns) for run in members]
+        rows = [_run_row(names.by_label[label], run.record, columns) for run in members]
         if len(repeated := repetitions(members)) > 1:
             rows.append(_mean_row(repeated, columns))
         else:
-            alone.append(names[label])
+            alone.append(names.by_label[label])
         sections.append(rows)
     sections += _floor(runs, columns)
     if len(alone) < len(sections):

@@ -10,7 +10,8 @@ from analysis.runs.cautions import cautions
 from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import check_comparable
 from analysis.runs.estimate import CONFIDENCE, Estimate
-from analysis.runs.methods import build_methods, group, settings_of
+from analysis.runs.methods import build_methods
+from analysis.runs.names import group, settings_of
 from analysis.runs.values import num_learned, relative_steps, trained_fraction
 from analysis.tables.columns import INFERRED, SCORES, all_columns
 from analysis.tables.paired import differences

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import CONFIDENCE, INTERVAL, Estimate
-from analysis.runs.methods import group, repetitions
-from analysis.tables.labels import short_names
+from analysis.runs.methods import repetitions
+from analysis.runs.names import group, method_names
 from analysis.tables.text_table import Row, TextTable
 from stream.errors import UserError, unknown
 from stream.formatting import DASH, signed
+from stream.record.method_name import chosen_learner
 
 MEASURES = {
     "average_score": "average\nscore",
@@ -22,22 +23,27 @@ MEASURES = {
 
 
 def choose_method(runs: Sequence[RecordedRun], wanted: str) -> str:
-    """The label of the method meant by a label, its short name, or a learner of one method only.
+    """The label of the method meant by a label, its short name, or a learner or preset of one method only.
 
     Raises:
         UserError: no such method, or several.
     """
-    labels, names = group(runs), short_names(runs)[0]
+    labels, names = group(runs), method_names(runs).by_label
     meant = [label for label in labels if wanted in (label, names[label])]
     if len(meant) == 1:
         return meant[0]
-    of_learner = [label for label, runs in labels.items() if runs[0].record.learner == wanted]
+    of_learner = [label for label, members in labels.items() if _is_called(members[0], wanted)]
     if len(of_learner) > 1:
         several = ", ".join(names[label] for label in of_learner)
         raise UserError(f"--against {wanted} is several methods: {several}")
     if not of_learner:
         raise unknown("method", wanted, names.values())
     return of_learner[0]
+
+
+def _is_called(run: RecordedRun, wanted: str) -> bool:
+    """Whether the learner of a run, or the preset of it that was chosen, has that name."""
+    return wanted in (run.record.learner, chosen_learner(run.record))
 
 
 def differences(runs: Sequence[RecordedRun], against: str) -> dict[str, dict[str, Estimate]]:
@@ -72,7 +78,8 @@ def difference_table(runs: Sequence[RecordedRun], wanted: str) -> TextTable:
     Raises:
         UserError: ``wanted`` is no method, or several.
     """
-    against, (short, lines) = choose_method(runs, wanted), short_names(runs)
+    against, names = choose_method(runs, wanted), method_names(runs)
+    short = names.by_label
     found = differences(runs, against)
     rows = []
     for label, by_measure in found.items():
@@ -82,7 +89,7 @@ def difference_table(runs: Sequence[RecordedRun], wanted: str) -> TextTable:
     notes = [
         f"Method minus {short[against]}, paired by seed, in percentage points: mean and {INTERVAL} "
         "over the n seeds that both have. Positive forgetting: forgets more.",
-        *lines,
+        *names.notes,
     ]
     if any(d.n < 2 for by_measure in found.values() for d in by_measure.values()):
         notes.append(f"{DASH}: one pair gives no interval, none no difference.")

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from analysis.runs.collect import RecordedRun
-from analysis.runs.methods import group
+from analysis.runs.names import group
 from analysis.runs.values import Value, setting
 from stream.metrics import (
     NotEvaluatedError,

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from stream.formatting import DASH, percent, stream_title, visible
+from stream.record.method_name import method_name
 from stream.record.run_record import RunRecord
 from stream.report.drawing import write_encoded
 from stream.report.many import is_many, named, round_step
@@ -85,7 +86,7 @@ def headline(record: RunRecord) -> str:
     if record.status != "complete":
         num_learned = int((~np.isnan(record.scores)).any(axis=1).sum())
         outcome += f"; partial: {num_learned} of {len(record.order)} tasks learned"
-    return f"{plain(record.learner)} on {stream_name(record)}, {run}\n{outcome}"
+    return f"{plain(method_name(record), 80)} on {stream_name(record)}, {run}\n{outcome}"
 
 
 def new_figure(width: float, height: float, heading: str) -> Figure:

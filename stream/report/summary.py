@@ -10,7 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from stream.formatting import clock, count, data_label, percent, stream_title
+from stream.formatting import clock, count, data_label, percent, stream_title, visible
+from stream.record.method_name import method_name
 from stream.record.run_record import RunRecord
 from stream.report.many import is_many
 
@@ -48,7 +49,8 @@ def closing_table(record: RunRecord) -> Table:
     """Return the table that ends a run; it fits into 80 columns."""
     metrics, ledger, timing = record.metrics, record.ledger, record.timing
     table = Table(
-        title=f"{record.learner} on {stream_title(record.stream)}, {data_label(record.source)}",
+        title=f"{visible(method_name(record), 80)} on {stream_title(record.stream)}, "
+        f"{data_label(record.source)}",
         box=box.SIMPLE,
         show_header=False,
         title_justify="left",

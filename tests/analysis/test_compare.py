@@ -24,7 +24,7 @@ from analysis.runs.comparable import (
     largest_comparable,
 )
 from analysis.runs.memory import memory_text
-from analysis.runs.methods import method_labels, variant_labels
+from analysis.runs.names import method_labels, variant_labels
 from analysis.runs.values import relative_steps
 from analysis.tables.compare import comparison_table
 from analysis.tables.text_table import Row, TextTable, latex, markdown, rich_table, show
