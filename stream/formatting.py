@@ -13,10 +13,15 @@ HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def percent(score: float | None, digits: int = 1) -> str:
-    """Return a fraction as percent without the percent sign; a dash if it is undefined."""
+    """Return a fraction as percent without the percent sign; a dash if it is undefined.
+
+    >>> percent(0.1234), percent(-0.0001)
+    ('12.3', '0.0')
+    """
     if score is None or math.isnan(score):
         return DASH
-    return f"{100 * score + 0.0:.{digits}f}".replace("-", MINUS)  # + 0.0: no minus before a true 0
+    text = f"{100 * score:.{digits}f}"
+    return text.replace("-", MINUS if text.strip("-0.") else "")  # no minus before what shows as 0
 
 
 def stream_title(name: str) -> str:
@@ -41,9 +46,7 @@ def signed(fraction: float) -> str:
     ('+1.2', '0.0')
     """
     text = percent(fraction)
-    if not text.strip(f"{MINUS}0."):
-        return text.removeprefix(MINUS)
-    return text if text.startswith((MINUS, DASH)) else f"+{text}"
+    return text if text.startswith((MINUS, DASH)) or not text.strip("0.") else f"+{text}"
 
 
 def count(number: int, what: str) -> str:
@@ -53,6 +56,18 @@ def count(number: int, what: str) -> str:
     ('1 task', '26 tasks')
     """
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def storage(num_bytes: float) -> str:
+    """Return a number of bytes with its unit, three digits of it.
+
+    >>> storage(640), storage(8080), storage(2.66e6)
+    ('640 bytes', '8.08 kB', '2.66 MB')
+    """
+    for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if num_bytes >= least:
+            return f"{num_bytes / least:.3g} {unit}"
+    return f"{num_bytes:.0f} bytes"
 
 
 def clock(seconds: float) -> str:

@@ -22,6 +22,15 @@ def visible_texts(figure: Figure) -> list[tuple[str, Bbox]]:
     return [(text.get_text(), text.get_window_extent(renderer)) for text in texts]
 
 
+def legend_texts(figure: Figure) -> list[str]:
+    """The entries of all legends, each as one line."""
+    beside = [legend for axes in figure.axes if (legend := axes.get_legend()) is not None]
+    texts = [
+        text.get_text() for legend in (*beside, *figure.legends) for text in legend.get_texts()
+    ]
+    return [" ".join(text.split()) for text in texts]
+
+
 def check_readable(figure: Figure) -> list[str]:
     """Assert that no text is cut off or covers another; return the texts."""
     texts, boxes = zip(*visible_texts(figure), strict=True)

@@ -16,6 +16,7 @@ from analysis.figures.style import (
     show_percent,
     tidy,
 )
+from analysis.looks import look_of
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import mean_and_half_width, over_seeds
 from stream.report.canvas import GREY, display_names, new_figure, plain
@@ -64,7 +65,7 @@ def _draw_panel(axes: Axes, found: BySetting, task: int) -> None:
         axes.axhline(mean, color=GREY, ls="--", label="full fine-tuning (independent)")
     for index, series in enumerate(found.series):
         style: dict[str, Any] = mark_style(index)
-        style |= {"linestyle": "-" if found.is_numeric else "none"}
+        style["linestyle"] = look_of(index).dashes.matplotlib if found.is_numeric else "none"
         where = found.positions(series, task)
         stats = [mean_and_half_width(scores[:, task]) for scores in series.scores]
         means, half_widths = zip(*stats, strict=True)

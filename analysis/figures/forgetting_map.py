@@ -74,7 +74,7 @@ def forgetting_map(runs: Sequence[RecordedRun]) -> Figure:
     bar.set_ticks(_ticks(norm))
     bar.ax.set_xticklabels([_points(tick) for tick in _ticks(norm)])
     bar.minorticks_off()
-    bar.set_label("forgetting (percentage points); white: exactly 0; purple, below 0: a gain")
+    bar.set_label("forgetting (percentage points)\nwhite: exactly 0; purple, below 0: a gain")
     undefined = Patch(**HATCH, label="undefined: learned last, not learned, or not evaluated")
     figure.legend(handles=[undefined], loc="outside lower left", frameon=False)
     return figure

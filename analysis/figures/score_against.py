@@ -1,22 +1,28 @@
 """Average scores at the end against what they take: time, operations, parameters."""
 
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter
 
 from analysis.figures.style import (
+    add_legend,
     complete_methods,
+    far_below,
     heading,
+    in_lines,
     label_log_axis,
     legend_height,
     legend_label,
+    legend_width,
     mark_style,
     num_seeds,
+    panels_beside,
     show_percent,
     tidy,
 )
@@ -35,9 +41,10 @@ from analysis.runs.values import (
 from stream.formatting import TIMES, percent
 from stream.report.canvas import new_figure, plain
 
-FRONT = "Pareto front: no other learner of a stream scores as high with as few"
-NOTE_LINE = 62  # characters below a panel
-MOST_BELOW = 20  # methods of the legend below each other
+FRONT = in_lines("Pareto front: no other learner of a stream scores as high with as few")
+NOTE_LINE = 56  # characters below a panel
+PANEL = 5.0  # inches
+LEAST = 0.001  # of what is stored, as a multiple of the encoder
 Form = Callable[[], Formatter]
 
 
@@ -52,7 +59,7 @@ class Panel:
 
 
 def _times(value: float, _: object) -> str:
-    return f"{value:g}{TIMES}"
+    return f"{value:.3g}{TIMES}" if value >= LEAST else f"< {LEAST}{TIMES}"
 
 
 TRAINED = Panel(
@@ -74,7 +81,7 @@ def cost(runs: Sequence[RecordedRun]) -> Figure:
     if any(train_flops(run.record) for run in runs):
         label = "floating-point operations of learning, whole stream"
         panels.append(Panel(train_flops, label, EngFormatter))
-    return _score_against(runs, panels, "mean cost against score")
+    return _score_against(runs, panels, "cost against score")
 
 
 def parameters(runs: Sequence[RecordedRun]) -> Figure:
@@ -90,28 +97,63 @@ def _score_against(runs: Sequence[RecordedRun], panels: Sequence[Panel], what: s
         panels: the measures.
         what: the figure shows, for its heading.
     """
-    methods = complete_methods(runs)
+    methods = sorted(complete_methods(runs), key=_score, reverse=True)
+    labels = [_label(method) for method in methods]
     title = f"{what}, {over_seeds(num_seeds(methods))}"
-    columns = -(-len(methods) // MOST_BELOW)
-    height = 5.4 + legend_height(methods) / columns
-    figure = new_figure(5.2 * len(panels) + 2.5, height, heading(runs, title))
-    axes_list = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    listed = [*labels, FRONT] if any(panel.has_front for panel in panels) else labels
+    height = max(4.6, legend_height(listed)) + 1.6
+    width = PANEL * len(panels) + 0.5 + legend_width(listed)
+    figure = new_figure(width, height, heading(runs, title))
+    (axes_list,), room = panels_beside(figure, (1, len(panels)), listed)
     for axes, panel in zip(axes_list, panels, strict=True):
-        missing = [m.label for m in methods if not _draw_method(axes, m, panel.read)]
-        notes = [f"none or not recorded: {', '.join(missing)}"] * bool(missing)
-        if panel.has_front:
-            notes.append(_draw_front(axes, methods, panel.read))
-        lines = [line for note in notes for line in textwrap.wrap(plain(note, 999), NOTE_LINE)]
-        label_log_axis(axes.xaxis, "\n".join([panel.label, *lines]), panel.form())
-        tidy(axes, "both")
+        _draw_panel(axes, panel, methods)
     axes_list[0].set_ylabel("average score at the end (%)")
     show_percent(axes_list[0])
     labelled = [axes.get_legend_handles_labels() for axes in axes_list]
-    by_label = {label: handle for found in labelled for handle, label in zip(*found, strict=True)}
-    handles, labels = list(by_label.values()), list(by_label)
-    place: Any = "outside lower left"
-    figure.legend(handles, labels, loc=place, frameon=False, alignment="left", ncols=columns)
+    handles = {label: handle for found in labelled for handle, label in zip(*found, strict=True)}
+    shown = [label for label in listed if label != FRONT or label in handles]
+    nothing = Line2D([], [], ls="none")  # of a method that is on no axis
+    add_legend(room, [handles.get(label, nothing) for label in shown], shown)
     return figure
+
+
+def _score(method: Method) -> float:
+    return method.estimate(metric("average_score")).mean
+
+
+def _label(method: Method) -> str:
+    """The method and its score; which learn all tasks at once."""
+    at_once = "" if method.is_streamed else ", all tasks at once, not a stream"
+    return in_lines(f"{legend_label(method)}{at_once}: {percent(_score(method))} %")
+
+
+def _draw_panel(axes: Axes, panel: Panel, methods: Sequence[Method]) -> None:
+    """Draw the marks of one measure and name below it who has none on the axis.
+
+    Args:
+        axes: where to draw.
+        panel: the measure.
+        methods: those of the figure, in order of their scores.
+    """
+    axes.set_xscale("log")
+    spent = [method.estimate(panel.read).mean for method in methods]
+    is_far = far_below([0.0 if math.isnan(value) else value for value in spent])
+    missing = [
+        method.label
+        for number, method in enumerate(methods)
+        if number not in is_far and not _draw_method(axes, method, panel.read)
+    ]
+    notes = [f"none or not recorded: {', '.join(missing)}"] * bool(missing)
+    if is_far:
+        axes.set_xlim(axes.get_xlim())  # the front does not go there, either
+        form = panel.form()
+        told = [f"{methods[n].label} ({form(spent[n], None)})" for n in sorted(is_far)]
+        notes.append(f"far left of this axis: {', '.join(told)}")
+    if panel.has_front:
+        notes.append(_draw_front(axes, methods, panel.read))
+    lines = [line for note in notes for line in textwrap.wrap(plain(note, 999), NOTE_LINE)]
+    label_log_axis(axes.xaxis, "\n".join([panel.label, *lines]), panel.form())
+    tidy(axes, "both")
 
 
 def _draw_front(axes: Axes, methods: Sequence[Method], read: Value) -> str:
@@ -152,8 +194,6 @@ def _draw_method(axes: Axes, method: Method, read: Value) -> bool:
     if spent.n < len(method.counted) or not score.n or spent.mean <= 0:
         return False
     error = score.half_width if score.n > 1 else None
-    at_once = "" if method.is_streamed else ", all tasks at once, not a stream"
-    label = f"{legend_label(method)}{at_once}: {percent(score.mean)} %"
     style = mark_style(method.index)
-    axes.errorbar(spent.mean, score.mean, error, ms=7, lw=1, label=label, **style)
+    axes.errorbar(spent.mean, score.mean, error, ms=7, lw=1, label=_label(method), **style)
     return True

@@ -11,14 +11,20 @@ from matplotlib.ticker import EngFormatter
 
 from analysis.figures.style import (
     NothingToDrawError,
+    add_legend,
     complete_methods,
     heading,
+    in_lines,
     label_log_axis,
+    legend_height,
+    legend_width,
     mark_style,
     num_seeds,
+    panels_beside,
     show_percent,
     tidy,
 )
+from analysis.looks import look_of
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import over_seeds
 from analysis.runs.methods import Method
@@ -27,7 +33,6 @@ from stream.report.canvas import GREY, new_figure, plain
 
 PERCENTILES = (20, 50, 80)
 BASELINE = "independent"  # full fine-tuning of a copy per task, the paper's baseline
-MOST_BELOW = 8  # lines of the legend below each other
 
 
 class Point(NamedTuple):
@@ -83,32 +88,28 @@ def draw_tradeoff(
         full_size: parameters that full fine-tuning trains for a task.
         note: follows the label of the x axis.
     """
-    columns = -(-(len(families) + 1) // MOST_BELOW)
-    rows = -(-(len(families) + 1) // columns)
-    figure = new_figure(10, 5.8 + 0.25 * rows, title)
-    axes = figure.add_subplot()
+    full = f"full fine-tuning of a copy per task ({BASELINE})"
+    labels = [in_lines(plain(label, 160)) for label in (full, *families)]
+    height = max(4.8, legend_height(labels)) + 1.4
+    figure = new_figure(7.5 + legend_width(labels), height, title)
+    ((axes,),), room = panels_beside(figure, (1, 1), labels)
     _draw_families(axes, families, full_size)
     label_log_axis(axes.xaxis, f"parameters trained for each task (mean){note}", EngFormatter())
     axes.set_ylabel("score minus full fine-tuning (percentage points)")
     show_percent(axes)
     tidy(axes)
-    place: Any = "outside lower left"
-    figure.legend(loc=place, frameon=False, alignment="left", ncols=columns)
+    add_legend(room, axes.get_legend_handles_labels()[0], labels)
     return figure
 
 
 def _draw_families(axes: Axes, families: Mapping[str, Sequence[Point]], full_size: float) -> None:
     """Draw the baseline at 0 and each learner's percentiles over its settings."""
     axes.axhline(0, color=GREY, ls="--", lw=1)
-    label = f"full fine-tuning of a copy per task ({BASELINE})"
-    axes.plot(full_size, 0, color=GREY, marker="*", ms=14, ls="none", label=label)
+    axes.plot(full_size, 0, color=GREY, marker="*", ms=14, ls="none", label=BASELINE)
     for index, (learner, points) in enumerate(families.items()):
         style: dict[str, Any] = mark_style(index)
-        style |= {
-            "linestyle": "-",
-            "capsize": 3,
-            "elinewidth": 1,
-        }
+        dashes = look_of(index).dashes.matplotlib
+        style |= {"linestyle": dashes, "capsize": 3, "elinewidth": 1}
         members = sorted(points, key=lambda point: point.size)
         sizes = [point.size for point in members]
         low, middle, high = np.transpose([point.percentiles for point in members])

@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from analysis.figures.along_stream import are_bands_clear, running_averages
 from analysis.looks import look_of
-from analysis.report.plot import Chart, figure, layout, line, numbers
+from analysis.report.plot import Chart, figure, layout, line, numbers, said_of
 from analysis.report.plot import require_plotly as graph_objects
 from analysis.report.text import chart_text
 from analysis.runs.estimate import INTERVAL, mean_and_half_width
 from analysis.runs.methods import Method
+from stream.formatting import percent
 from stream.record.run_record import RunRecord
-from stream.report.canvas import ORANGE, running_average
+from stream.report.canvas import ORANGE
 from stream.report.many import is_many, round_step
 
 TASKS_LEARNED = "tasks learned"
 MOST_CELLS = 200  # of a heat map, along each side
-MOST_BANDS = 8  # methods; bands of more hide each other
+MOST_WRITTEN = 8  # tasks whose scores are written into the cells
 
 
 def task_names(record: RunRecord, limit: int = 22) -> list[str]:
@@ -41,16 +43,16 @@ def line_mode(num_points: int) -> str:
 
 def average_chart(methods: Sequence[Method]) -> Chart:
     """The average over the tasks learned so far, with its interval over seeds."""
-    data, has_bands = [], len(methods) <= MOST_BANDS
-    for method in methods:
-        averages = np.array([running_average(run.record) for run in method.counted])  # n x T
-        x, (mean, half_width) = range(1, averages.shape[1] + 1), mean_and_half_width(averages)
-        if len(averages) > 1 and has_bands:
+    data = []
+    stats = [mean_and_half_width(running_averages(method)) for method in methods]
+    has_bands = are_bands_clear(stats)
+    for method, (mean, half_width) in zip(methods, stats, strict=True):
+        x, number = range(1, len(mean) + 1), len(method.counted)
+        if number > 1 and has_bands:
             data.append(_band(method, mean, half_width))
-        text = numbers(half_width, 100)
-        after = "%{fullData.name}<br>after %{x} tasks: %{y:.1f}"
-        hover = after + (" ± %{customdata:.1f}" if len(averages) > 1 else "") + "<extra></extra>"
-        style = {"customdata": text, "hovertemplate": hover, "mode": line_mode(len(mean))}
+        hover = "%{fullData.name}<br>after %{x} tasks: %{customdata}<extra></extra>"
+        said = said_of(mean, half_width if number > 1 else None)
+        style = {"customdata": said, "hovertemplate": hover, "mode": line_mode(len(mean))}
         data.append(line(method, x, numbers(mean, 100), **style))
     note = "Mean of the scores on all tasks learned so far, over seeds. "
     note += "Bands and numbers after ±" if has_bands else "Numbers after ±"
@@ -91,25 +93,38 @@ def _cells(method: Method, names: Sequence[str]) -> dict[str, Any]:
     """Return the scores of a heat map, where they stand, and what is said of one."""
     every = _every(len(names))
     steps = np.arange(every, len(names) + 1, every)  # of many tasks, some
+    rows = [row[steps - 1] for row in method.matrix[steps - 1]]
+    averages = [row[: after + 1].mean() for after, row in enumerate(method.matrix)]
     found: dict[str, Any] = {
-        "z": [numbers(row[steps - 1], 100) for row in method.matrix[steps - 1]],
+        "z": [numbers(row, 100) for row in rows],
         "x": steps.tolist(),
         "y": steps.tolist(),
-        "meta": {"method": method.index},
+        "customdata": [said_of(row) for row in rows],
+        "hovertemplate": "after task %{y}<br>on task %{x}: %{customdata}<extra></extra>",
+        "meta": {"method": method.index, "averages": said_of(averages)},
     }
-    if is_many(len(names)):
-        averages = [row[: after + 1].mean() for after, row in enumerate(method.matrix)]
-        found["meta"]["averages"] = numbers(averages, 100)
-        found["hovertemplate"] = "after task %{y}<br>on task %{x}: %{z:.1f}<extra></extra>"
-    else:
+    if not is_many(len(names)):
         found["text"] = [[f"after {row}<br>on {column}" for column in names] for row in names]
-        found["hovertemplate"] = "%{text}: %{z:.1f}<extra></extra>"
+        found["hovertemplate"] = "%{text}: %{customdata}<extra></extra>"
         found["xgap"] = found["ygap"] = 1
     return found
 
 
+def _written(scores: np.ndarray, cells: dict[str, Any]) -> dict[str, Any]:
+    """Return cells with their scores in them, in whole percent."""
+    said = zip(cells["text"], cells["customdata"], strict=True)
+    both = [[f"{where}: {score}" for where, score in zip(*row, strict=True)] for row in said]
+    whole = [["" if np.isnan(s) else percent(s, 0) for s in row] for row in scores]
+    hover = "%{customdata}<extra></extra>"
+    return {**cells, "text": whole, "texttemplate": "%{text}", "customdata": both} | {
+        "hovertemplate": hover
+    }
+
+
 def _matrix(method: Method, names: Sequence[str]) -> Chart:
     cells = _cells(method, names)
+    if len(names) <= MOST_WRITTEN:
+        cells = _written(method.matrix, cells)
     viridis = graph_objects().Heatmap(colorscale="Viridis").colorscale
     below = [[0, ORANGE], [0.4999, ORANGE]]
     scale = [*below, *([0.5 + position / 2, colour] for position, colour in viridis)]
@@ -118,7 +133,6 @@ def _matrix(method: Method, names: Sequence[str]) -> Chart:
         zmax=100,
         colorscale=scale,
         showscale=False,
-        texttemplate="%{z:.0f}" if len(names) <= 8 else None,
         **cells,
     )
     axes = layout("score on task", "after learning task", yaxis={"autorange": "reversed"})

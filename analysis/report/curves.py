@@ -4,17 +4,17 @@ T is the number of tasks.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from analysis.report.charts import TASKS_LEARNED, line_mode, task_axis, task_names
-from analysis.report.plot import Chart, figure, layout, line, numbers
+from analysis.report.plot import Chart, figure, layout, line, numbers, said_of
 from analysis.report.plot import require_plotly as graph_objects
 from analysis.runs.estimate import INTERVAL, mean_and_half_width
 from analysis.runs.methods import Method
-from stream.formatting import visible
+from stream.formatting import percent, signed, visible
 from stream.metrics.changes import change_since_learned, last_changes
 from stream.record.run_record import ProbeRecord, RunRecord
 from stream.report.canvas import GREY
@@ -28,7 +28,7 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-down", "triangle-up")
 
 def scores_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
     """Score of each task over the stream: one task of all methods, or one method's tasks."""
-    data = _curves(methods, record, [method.matrices for method in methods], ".1f")
+    data = _curves(methods, record, [method.matrices for method in methods], percent)
     chance = chance_scores(record)
     levels = {t: chance[t] for t in _shown_tasks(methods) if not math.isnan(chance[t])}
     data += [_chance_line(task, len(chance), level) for task, level in levels.items()]
@@ -43,7 +43,7 @@ def scores_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
 def changes_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
     """Forgetting curves: one method's tasks, or one task of all methods."""
     changes = [change_since_learned(method.matrices) for method in methods]
-    data = _curves(methods, record, changes, "+.1f")
+    data = _curves(methods, record, changes, signed)
     note = "Score minus the score right after learning; below 0 is forgotten. Means over seeds, "
     note += f"after ± half of the {INTERVAL}. Point at a line for its name.{_which(methods)}"
     label = "change since learned (points)"
@@ -53,7 +53,10 @@ def changes_chart(methods: Sequence[Method], record: RunRecord) -> Chart:
 
 
 def _curves(
-    methods: Sequence[Method], record: RunRecord, values: Sequence[np.ndarray], form: str
+    methods: Sequence[Method],
+    record: RunRecord,
+    values: Sequence[np.ndarray],
+    show: Callable[[float], str],
 ) -> list[Any]:
     """Each task's column from its own row on, once for each view that the selector offers.
 
@@ -61,7 +64,7 @@ def _curves(
         methods: those of the chart.
         record: a run of the stream.
         values: of each method, fractions, float64 [n, T, T].
-        form: how the page writes a value.
+        show: how a value is written.
     """
     names = task_names(record, 40)
     shown_tasks, rows = _shown_tasks(methods), thinned(len(names))
@@ -71,11 +74,11 @@ def _curves(
         for task in shown_tasks:
             own = rows[rows >= task]
             x, y = (own + 1).tolist(), numbers(mean[own, task], 100)
-            hover = f"%{{fullData.name}}<br>after %{{x}} tasks: %{{y:{form}}}"
-            several = " ± %{customdata:.1f}" if len(method.counted) > 1 else ""
+            half = half_widths[own, task] if len(method.counted) > 1 else None
             changes: dict[str, Any] = {
-                "customdata": numbers(half_widths[own, task], 100),
-                "hovertemplate": f"{hover}{several}<extra></extra>",
+                "customdata": said_of(mean[own, task], half, show),
+                "hovertemplate": "%{fullData.name}<br>after %{x} tasks: %{customdata}"
+                "<extra></extra>",
                 "mode": line_mode(len(names)),
             }
             shown = {"meta": {"method": method.index, "view": f"task-{task}"}}
@@ -116,7 +119,7 @@ def _chance_line(task: int, num_tasks: int, level: float) -> Any:
         mode="lines",
         line={"color": GREY, "dash": "dash", "width": 1},
         name="guessing",
-        hovertemplate="guessing among the labels: %{y:.1f}<extra></extra>",
+        hovertemplate=f"guessing among the labels: {percent(level)}<extra></extra>",
         meta={"view": f"task-{task}"},
     )
 
@@ -178,9 +181,10 @@ def probe_chart(methods: Sequence[Method], record: RunRecord) -> Chart | None:
             own = [curve[task] for curve in curves if task in curve]
             same = [y for x, y in own if x == own[0][0]]  # of the same steps as the first seed's
             shown = {"meta": {"method": method.index, "view": f"task-{task}"}}
-            hover = "%{fullData.name}<br>%{x:.2f} tasks: %{y:.1f}<extra></extra>"
-            style = {"mode": "lines", "hovertemplate": hover, **shown}
-            data.append(line(method, own[0][0], numbers(np.mean(same, axis=0), 100), **style))
+            hover = "%{fullData.name}<br>%{x:.2f} tasks: %{customdata}<extra></extra>"
+            mean = np.mean(same, axis=0)
+            style = {"mode": "lines", "customdata": said_of(mean), "hovertemplate": hover, **shown}
+            data.append(line(method, own[0][0], numbers(mean, 100), **style))
     if not data:
         return None
     note = (

@@ -8,7 +8,7 @@ those that fit.
 import importlib
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from analysis.looks import look_of
 from analysis.report.text import chart_text
 from analysis.runs.methods import Method
 from stream.errors import UserError
+from stream.formatting import percent
 
 INK, GRID = "#222222", "#E4E4E4"
 
@@ -58,6 +59,24 @@ def numbers(values: Iterable[float], scale: float = 1.0) -> list[float | None]:
     return [None if np.isnan(value) else float(f"{value:.6g}") for value in array]
 
 
+def said_of(
+    means: Iterable[float],
+    half_widths: Iterable[float] | None = None,
+    show: Callable[[float], str] = percent,
+) -> list[str]:
+    """Return what is said of points, as the tables write it: JavaScript rounds otherwise.
+
+    Args:
+        means: fractions.
+        half_widths: of the intervals of the means; None where there are none.
+        show: writes a mean.
+    """
+    if half_widths is None:
+        return [show(mean) for mean in means]
+    pairs = zip(means, half_widths, strict=True)
+    return [f"{show(mean)} ± {percent(half)}" for mean, half in pairs]
+
+
 def line(
     method: Method, x: Iterable[float | None], y: Sequence[float | None], **changes: Any
 ) -> Any:
@@ -73,10 +92,9 @@ def line(
     style: dict[str, Any] = {
         "mode": "lines+markers",
         "line": {"color": look.colour, "dash": look.dashes.plotly, "width": 2},
-        "marker": {"color": look.colour, "symbol": look.marker.plotly, "size": 6},
+        "marker": {"color": look.colour, "symbol": look.symbol, "size": 7},
         "name": chart_text(method.label, 160),
         "meta": {"method": method.index},
-        "hovertemplate": "%{fullData.name}<br>%{x}: %{y:.1f}<extra></extra>",
     }
     return require_plotly().Scatter(x=list(x), y=list(y), **(style | changes))
 

@@ -162,12 +162,14 @@ def _chip(method: Method) -> dict[str, Any]:
     return {
         "index": method.index,
         "label": method.label,
+        "settings": method.settings,
         "is_reference": method.is_reference,
         "is_partial": not method.is_complete,
         "notes": ", ".join(notes),
         "colour": look.colour,
         "dashes": look.dashes.svg,
-        "letter": look.marker.letter,
+        "filling": look.filling,
+        "shape": look.marker.svg,
     }
 
 

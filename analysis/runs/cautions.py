@@ -24,7 +24,7 @@ def cautions(runs: Sequence[RecordedRun]) -> list[str]:
     """
     methods = build_methods(runs)
     lines = [line for method in methods for line in _not_counted(method)]
-    lines += [line for method in methods for line in _unlearned(method)]
+    lines += _unlearned(methods)
     counted = [run.record for m in methods for run in m.counted]
     return [*lines, *_unequal_steps(counted), *_differences(counted)]
 
@@ -45,18 +45,25 @@ def _not_counted(method: Method) -> Iterator[str]:
             yield f"not in a mean, {what}: {run.path} (counted: {first.path})"
 
 
-def _unlearned(method: Method) -> Iterator[str]:
-    """Say of which tasks all texts got one answer right after learning, and with which seeds."""
-    seeds: dict[str, list[str]] = {}
-    for run in method.counted:
-        for place in run.record.unlearned:
-            seeds.setdefault(run.record.titles[place], []).append(str(run.record.seed))
-    if seeds:
-        found = [f"{visible(title, 60)} (seed {', '.join(of)})" for title, of in seeds.items()]
-        more = f", and {len(found) - MOST_TASKS} more" if len(found) > MOST_TASKS else ""
-        told = ", ".join(found[:MOST_TASKS]) + more
-        name = visible(method.label, 60)
-        yield f"{name}: training may have failed, all texts of a task got one answer: {told}"
+def _unlearned(methods: Sequence[Method]) -> Iterator[str]:
+    """Say of which tasks all texts got one answer right after learning, and with which seeds.
+
+    Methods of which the same is to be said share a line.
+    """
+    alike: dict[str, list[str]] = {}
+    for method in methods:
+        seeds: dict[str, list[str]] = {}
+        for run in method.counted:
+            for place in run.record.unlearned:
+                seeds.setdefault(run.record.titles[place], []).append(str(run.record.seed))
+        if seeds:
+            found = [f"{visible(title, 60)} (seed {', '.join(of)})" for title, of in seeds.items()]
+            more = f", and {len(found) - MOST_TASKS} more" if len(found) > MOST_TASKS else ""
+            told = ", ".join(found[:MOST_TASKS]) + more
+            alike.setdefault(told, []).append(visible(method.label, 60))
+    for told, names in alike.items():
+        who = ", ".join(names)
+        yield f"{who}: training may have failed, all texts of a task got one answer: {told}"
 
 
 def _is_copy(one: RunRecord, other: RunRecord) -> bool:

@@ -23,7 +23,7 @@ MEASURES = {
 
 
 def choose_method(runs: Sequence[RecordedRun], wanted: str) -> str:
-    """The label of the method meant by a label, its short name, or a learner or preset of one method only.
+    """The label of the method that is meant: by label, name, learner or preset.
 
     Raises:
         UserError: no such method, or several.

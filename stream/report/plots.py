@@ -14,7 +14,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stream.formatting import MINUS, TIMES, percent, signed
+from stream.formatting import MINUS, TIMES, percent, signed, storage
 from stream.metrics.changes import change_since_learned, last_changes
 from stream.record.run_record import LedgerRecord, RunRecord
 from stream.report.canvas import (
@@ -43,13 +43,16 @@ def column_names(record: RunRecord) -> list[str]:
     return [n if m == "accuracy" else f"{n} ({plain(m.replace('_', ' '))})" for n, m in pairs]
 
 
-def draw_matrix(axes: Axes, scores: np.ndarray, record: RunRecord) -> QuadMesh:
+def draw_matrix(
+    axes: Axes, scores: np.ndarray, record: RunRecord, *, is_small: bool = False
+) -> QuadMesh:
     """Draw scores as coloured cells, of few tasks with their percent; negative ones are orange.
 
     Args:
         axes: where to draw.
         scores: float64 [T, T], NaN where nothing was evaluated.
         record: a run of the stream, which names the tasks.
+        is_small: whether only colours can be seen; tasks have their numbers for names.
 
     Returns:
         The cells, for `add_colour_bar`.
@@ -58,12 +61,19 @@ def draw_matrix(axes: Axes, scores: np.ndarray, record: RunRecord) -> QuadMesh:
     colours = matplotlib.colormaps["viridis"].with_extremes(under=ORANGE)
     masked = np.ma.masked_invalid(scores)
     many = is_many(len(names))
-    edges: dict[str, Any] = {"rasterized": True} if many else {"edgecolors": "white", "lw": 0.6}
-    mesh = axes.pcolormesh(masked, cmap=colours, vmin=0, vmax=1, **edges)
+    edges: dict[str, Any] = {"rasterized": True} if many else {"edgecolors": "white"}
     if not many:
-        _write_scores(axes, scores)
-    name_tasks(axes.xaxis, column_names(record), 0.5)
-    name_tasks(axes.yaxis, names, 0.5)
+        edges["lw"] = 0.2 if is_small else 0.6
+    mesh = axes.pcolormesh(masked, cmap=colours, vmin=0, vmax=1, **edges)
+    if is_small:
+        ticks = task_ticks(len(names))
+        axes.set(xticks=np.array(ticks) - 0.5, yticks=np.array(ticks) - 0.5)
+        axes.set(xticklabels=ticks, yticklabels=ticks)
+    else:
+        if not many:
+            _write_scores(axes, scores)
+        name_tasks(axes.xaxis, column_names(record), 0.5)
+        name_tasks(axes.yaxis, names, 0.5)
     axes.set_ylim(len(names), 0)  # the first row on top
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -220,7 +230,7 @@ def parameter_growth(record: RunRecord) -> Figure:
     _tidy(panels[1], "trained for each task (% of the base)")
     if any(buffers):
         _draw_bars(panels[2], numbers, buffers, ORANGE)
-        _tidy(panels[2], f"examples kept ({tasks[-1].buffer_bytes / 1e6:.3g} MB at the end)")
+        _tidy(panels[2], f"examples kept ({storage(tasks[-1].buffer_bytes)} at the end)")
     name_tasks(panels[-1].xaxis, names, 1, "pretrained")
     panels[-1].set(xlim=(-0.6, len(names) + 0.6), xlabel="after learning task")
     return figure

@@ -42,7 +42,7 @@ from tests.analysis.made_runs import (
     record_of,
     write,
 )
-from tests.figure_texts import check_readable
+from tests.figure_texts import check_readable, legend_texts
 
 
 def run_of(record: RunRecord) -> RecordedRun:
@@ -65,7 +65,7 @@ def test_matrices_side_by_side_are_readable(num_tasks: int) -> None:
     texts = check_readable(matrices(runs))
     assert any("generated data" in " ".join(text.split()) for text in texts)
     joined = " ".join(" ".join(texts).split())
-    assert all(f"{learner}, seed 0: average score 41.7" in joined for learner in learners)
+    assert all(f"{learner} average score 41.7, seed 0" in joined for learner in learners)
 
 
 def test_matrices_share_one_colour_bar_with_the_note_on_negative_scores() -> None:
@@ -91,7 +91,11 @@ def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
     finetune, replay = figure.axes[0].lines
     np.testing.assert_allclose(replay.get_ydata(orig=False), [0.9, 0.75, 1.25 / 3])
     np.testing.assert_allclose(finetune.get_ydata(orig=False), [0.95, 0.8, 1.4 / 3])
-    assert finetune.get_label() == "finetune: 46.7 % at the end, 2 seeds"
+    # By hand: t(0.975, 1) = 12.706 times the half of the distance of 41.67 and 51.67.
+    assert [finetune.get_label(), replay.get_label()] == [
+        "finetune: 46.7 ± 63.5, 2 seeds",
+        "replay: 41.7, 1 seed",
+    ]
     assert "95% t interval over 1 to 2 seeds" in " ".join(figure.get_suptitle().split())
     assert "generated data" in figure.get_suptitle()
 
@@ -99,7 +103,7 @@ def test_average_draws_one_line_a_method_and_the_mean_of_its_seeds() -> None:
 def test_average_shows_no_score_that_there_cannot_be() -> None:
     """The interval of two seeds that are far apart does not make the axis longer."""
     low = run_of(record_of(seed=1, matrix=[[0.1, None, None], [0.1, 0.1, None], [0.1] * 3]))
-    (axes,) = average([run_of(record_of(seed=0)), low]).axes
+    axes, _names = average([run_of(record_of(seed=0)), low]).axes
     assert max(path.vertices[:, 1].max() for path in axes.collections[0].get_paths()) > 2
     assert -1.1 <= axes.get_ylim()[0] < axes.get_ylim()[1] <= 1.1
 
@@ -118,7 +122,7 @@ def test_average_of_a_partial_run_ends_where_the_run_does() -> None:
     partial = record_of(status="partial", matrix=[MATRIX[0], MATRIX[1], [None] * 3])
     (line,) = average([run_of(partial)]).axes[0].lines
     np.testing.assert_allclose(line.get_ydata(orig=False), [0.9, 0.75, np.nan])
-    assert line.get_label() == "finetune: 75.0 % at the end, partial: 2 tasks"
+    assert line.get_label() == "finetune: 75.0, partial: 2 tasks"
 
 
 def test_many_runs_get_one_heat_map_a_method_with_the_mean_of_its_seeds() -> None:
@@ -133,7 +137,7 @@ def test_many_runs_get_one_heat_map_a_method_with_the_mean_of_its_seeds() -> Non
     np.testing.assert_allclose(drawn[0, 0], 0.8)
     np.testing.assert_allclose(drawn[2], [0.7, 0.75, 0.0], atol=1e-12)
     title = " ".join(panel.get_title("left").split())
-    assert title == "finetune, mean of 10 seeds: average score 41.7"
+    assert title == "finetune average score 41.7, mean of 10 seeds"
 
 
 def test_the_first_methods_all_look_different() -> None:
@@ -161,7 +165,7 @@ def test_forgetting_of_each_task_by_hand() -> None:
     np.testing.assert_allclose(first.get_ydata(orig=False), [0.25, -0.05])
     np.testing.assert_allclose(second.get_ydata(orig=False), [0.3, -0.05])
     assert "2 seeds" in figure.get_suptitle()
-    assert figure.legends[0].get_texts()[1].get_text() == "replay: 12.5 points on average"
+    assert legend_texts(figure)[1] == "replay: 12.5 on average"
 
 
 def test_forgetting_of_a_partial_run_is_that_of_the_tasks_it_has_learned() -> None:
@@ -170,7 +174,7 @@ def test_forgetting_of_a_partial_run_is_that_of_the_tasks_it_has_learned() -> No
     check_readable(figure)
     _, second = (container[0] for container in figure.axes[0].containers)
     np.testing.assert_allclose(second.get_ydata(orig=False), [0.1])
-    assert "partial: 2 tasks" in figure.legends[0].get_texts()[1].get_text()
+    assert "partial: 2 tasks" in legend_texts(figure)[1]
 
 
 def test_growth_shows_every_method_and_a_copy_a_task() -> None:
@@ -199,11 +203,11 @@ def test_cost_has_a_panel_for_operations_where_they_were_counted() -> None:
     ]
     figure = cost(runs)
     check_readable(figure)
-    seconds, operations = figure.axes
+    seconds, operations, _legend = figure.axes
     assert [c[0].get_xdata(orig=False)[0] for c in seconds.containers] == [60.0, 60.0]
     assert [c[0].get_xdata(orig=False)[0] for c in operations.containers] == [7e12]
     assert operations.get_xlabel().endswith("none or not recorded: tfidf")
-    assert len(cost(runs[2:]).axes) == 1
+    assert len(cost(runs[2:]).axes) == 2
 
 
 def test_scores_stand_against_trained_and_stored_parameters() -> None:
@@ -212,12 +216,12 @@ def test_scores_stand_against_trained_and_stored_parameters() -> None:
     runs = [run_of(record_of("adapter", seed)) for seed in (0, 1)]
     figure = parameters([*runs, run_of(record_of("majority", ledger=untrained))])
     check_readable(figure)
-    trained, stored = figure.axes
+    trained, stored, _legend = figure.axes
     assert [c[0].get_xdata(orig=False)[0] for c in trained.containers] == [20_000.0]
     assert [c[0].get_xdata(orig=False)[0] for c in stored.containers] == [1.3, 1.3]
     np.testing.assert_allclose(stored.containers[0][0].get_ydata(orig=False), [1.25 / 3])
     assert "logarithmic\nnone or not recorded: majority\n" in trained.get_xlabel()
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    labels = legend_texts(figure)
     assert labels == ["adapter: 41.7 %", "majority: 41.7 %"]  # a front of one has no steps
 
 
@@ -289,13 +293,13 @@ def test_the_front_is_drawn_and_named() -> None:
     ]
     figure = parameters(runs)
     check_readable(figure)
-    trained, stored = figure.axes
+    trained, stored, _legend = figure.axes
     (steps,) = [line for line in trained.lines if str(line.get_label()).startswith("Pareto")]
     np.testing.assert_allclose(steps.get_xydata(), [[100, 0.6], [1000, 0.7]])
     label = " ".join(trained.get_xlabel().split())
     assert label.endswith("Pareto front by the means: majority; lora; adapter")
     assert stored.get_xlabel().endswith("Pareto front by the means: adapter")
-    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    texts = legend_texts(figure)
     assert "joint, all tasks at once, not a stream: 90.0 %" in texts
     assert not any("Pareto" in str(line.get_label()) for line in cost(runs).axes[0].lines)
 

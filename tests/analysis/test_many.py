@@ -53,4 +53,4 @@ def test_a_thinned_matrix_has_the_averages_of_all_tasks(
     scores = 100 * runs[0].record.scores
     assert heat["y"] == list(range(4, 71, 4))
     assert np.array(heat["z"], dtype=float) == pytest.approx(scores[3::4, 3::4], nan_ok=True)
-    assert heat["meta"]["averages"][69] == pytest.approx(scores[69].mean(), abs=1e-3)
+    assert heat["meta"]["averages"][69] == f"{scores[69].mean():.1f}"

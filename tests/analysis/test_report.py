@@ -170,7 +170,7 @@ def test_forgetting_curves_and_chance_are_charts_by_task_and_by_method() -> None
     np.testing.assert_allclose(by_task["task-0"]["y"], [0, -10, -35], atol=1e-9)
     np.testing.assert_allclose(by_task["task-1"]["y"], [0, 5], atol=1e-9)
     half_width = 12.706 * 5 * 2**0.5 / 2**0.5  # of -30 and -40; t(0.975, 1) from a table
-    np.testing.assert_allclose(by_task["task-0"]["customdata"][-1], half_width, rtol=1e-4)
+    assert by_task["task-0"]["customdata"][-1] == f"{MINUS}35.0 ± {half_width:.1f}"
     scores = scores_chart(methods, record)
     guessing = [t for t in scores.figure["data"] if t["name"] == "guessing"]
     levels = {t["meta"]["view"]: t["y"][0] for t in guessing}
@@ -195,7 +195,7 @@ def test_methods_look_the_same_in_chips_charts_and_drawings() -> None:
     """Which are listed last, references, does not decide the colour."""
     runs = runs_of(record_of("joint"), record_of("adapter"))
     page = without_plotly(render(runs))
-    chips = re.findall(r'stroke="(#\w+)".*?<bdi>(\w+)</bdi>', page)
+    chips = re.findall(r'<button.*?stroke="(#\w+)".*?<bdi>(\w+)</bdi>', page)
     assert [name for _, name in chips] == ["adapter", "joint"]
     traces = average_chart(build_methods(runs)).figure["data"]
     assert {trace["name"]: trace["line"]["color"] for trace in traces} == {n: c for c, n in chips}
@@ -203,6 +203,29 @@ def test_methods_look_the_same_in_chips_charts_and_drawings() -> None:
         line.get_label().partition(":")[0]: line.get_color() for line in growth(runs).axes[0].lines
     }
     assert {name: lines[name] for _, name in chips} == {n: c for c, n in chips}
+
+
+def test_what_charts_say_is_rounded_as_in_tables() -> None:
+    """By Python alone: of 31.25 its table says 31.2, and a browser would say 31.3."""
+    record = record_of(matrix=[[0.3125, None, None], [0.3125, 0.325, None], [0.3125, 0.325, -0.1]])
+    methods = build_methods(runs_of(record))
+    (heat,) = matrix_charts(methods, record)[0].figure["data"]
+    assert heat["text"] == [["31", "", ""], ["31", "32", ""], ["31", "32", f"{MINUS}10"]]
+    assert heat["customdata"][1][0].endswith("31.2")
+    assert heat["meta"]["averages"] == ["31.2", "31.9", "17.9"]
+    (curve,) = average_chart(methods).figure["data"]
+    assert curve["customdata"] == ["31.2", "31.9", "17.9"]
+    curves = scores_chart(methods, record).figure["data"]
+    assert curves[0]["customdata"] == ["31.2"] * 3
+    charts = [
+        *matrix_charts(methods, record),
+        average_chart(methods),
+        scores_chart(methods, record),
+    ]
+    templates = [
+        trace.get("hovertemplate", "") for chart in charts for trace in chart.figure["data"]
+    ]
+    assert not [text for text in templates if re.search(r"%\{[yz]:", text)]
 
 
 def test_long_learning_curves_keep_their_mean() -> None:

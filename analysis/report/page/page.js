@@ -1,5 +1,6 @@
 // What moves in the report: charts drawn when they come into sight, the slider of the matrices,
-// selectors, hiding of methods, sorting of tables. Scores in the figures are percent.
+// selectors, hiding of methods, the method that is pointed at, sorting of tables. Scores in the
+// figures are percent.
 "use strict";
 (() => {
   const figures = JSON.parse(document.getElementById("figures").textContent);
@@ -41,21 +42,38 @@
       traces = figures[name].data.map((trace) => matrixAfter(trace, k));
     }
     Plotly.react(element, traces, layoutOf(name, element.clientWidth), config);
+    if (!drawn.has(name)) listen(element);
     drawn.add(name);
   }
 
-  function average(scores) {
-    const known = scores.every((score) => score !== null);
-    return known ? (scores.reduce((sum, score) => sum + score, 0) / scores.length).toFixed(1) : "–";
+  // Fade all lines but those of one method, or those of all methods but one line; null: none.
+  function emphasize(element, isMeant) {
+    if (!element.data || element.dataset.chart.startsWith("matrix-")) return;
+    const opacity = element.data.map((trace) => (isMeant(trace) ? (trace.fill ? 0.18 : 1) : trace.fill ? 0.03 : 0.15));
+    Plotly.restyle(element, { opacity });
+  }
+
+  function pointAt(method) {
+    for (const name of drawn) {
+      emphasize(document.getElementById(`chart-${name}`), (trace) => method === null || trace.meta?.method === method);
+    }
+  }
+
+  function listen(element) {
+    element.on("plotly_hover", ({ points: [{ data }] }) => {
+      const { method, view } = data.meta ?? {};
+      if (view?.startsWith("method-")) emphasize(element, (trace) => trace.name === data.name);
+      else if (method !== undefined) pointAt(method);
+    });
+    element.on("plotly_unhover", () => pointAt(null));
   }
 
   function showAfter() {
     const k = Number(slider.value);
     document.getElementById("after-shown").textContent = k;
     for (const element of document.querySelectorAll("[data-average]")) {
-      const { z, meta } = figures[element.dataset.average].data[0];
-      const scores = meta.averages ? [meta.averages[k - 1]] : z[k - 1].slice(0, k); // of many tasks z has some
-      element.textContent = `average after ${k}: ${average(scores)}`;
+      const { averages } = figures[element.dataset.average].data[0].meta;
+      element.textContent = `average after ${k}: ${averages[k - 1]}`;
     }
     for (const name of drawn) if (name.startsWith("matrix-")) draw(name);
   }
@@ -106,6 +124,10 @@
   }
   for (const button of document.querySelectorAll("[data-toggles]")) {
     button.addEventListener("click", () => toggle(button));
+    for (const event of ["pointerenter", "focus"]) {
+      button.addEventListener(event, () => pointAt(Number(button.dataset.toggles)));
+    }
+    for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => pointAt(null));
   }
   for (const button of document.querySelectorAll("th[aria-sort] button")) {
     button.addEventListener("click", () => sort(button.closest("th")));
