@@ -14,6 +14,7 @@ from analysis.figures.style import (
     mark_style,
     panel_grid,
     show_percent,
+    show_possible,
     tidy,
 )
 from analysis.looks import look_of
@@ -71,6 +72,7 @@ def _draw_panel(axes: Axes, found: BySetting, task: int) -> None:
         means, half_widths = zip(*stats, strict=True)
         axes.errorbar(where, means, half_widths, ms=5, label=plain(series.label, 80), **style)
     show_percent(axes)
+    show_possible(axes)
     tidy(axes)
 
 

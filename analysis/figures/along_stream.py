@@ -21,6 +21,7 @@ from analysis.figures.style import (
     num_seeds,
     partial_note,
     show_percent,
+    show_possible,
     tidy,
 )
 from analysis.runs.collect import RecordedRun
@@ -31,7 +32,6 @@ from stream.formatting import TIMES, count, percent
 from stream.report.canvas import display_names, name_tasks, new_figure, plain, running_average
 from stream.report.many import AXIS_NAMES, inches, is_many, round_step
 
-LONGEST = 1.05  # end of an axis of scores, which lie in [-1, 1]; intervals can go beyond
 FEW = 4  # methods whose bands can be told apart, however wide they are
 A_TASK = 0.36  # inches
 LEAST_MULTIPLE = 0.001
@@ -106,17 +106,32 @@ def average(runs: Sequence[RecordedRun]) -> Figure:
         style = {**line_style(method), "markevery": _every(len(names))}
         axes.plot(numbers, line, lw=2, ms=5, label=text, **style)
         if len(method.counted) > 1 and has_bands:
-            area = {"color": style["color"], "alpha": 0.2, "lw": 0}
-            axes.fill_between(numbers, line - half_width, line + half_width, **area)
+            _draw_band(axes, line, half_width, style["color"])
         known = np.flatnonzero(~np.isnan(line))
         last = known[-1] if len(known) else 0
         ends.append(LineEnd(float(numbers[last]), float(line[last]), text, style))
     show_percent(axes)
-    low, high = axes.get_ylim()
-    axes.set_ylim(max(low, -LONGEST), min(high, LONGEST))
+    show_possible(axes)
     axes.set_ylabel("average score on the tasks learned so far (%)")
     _finish(axes, room, names, ends)
     return figure
+
+
+def _draw_band(axes: Axes, line: np.ndarray, half_width: np.ndarray, colour: str) -> None:
+    """Draw the intervals of a line; of a single task, which has no width, as a bar.
+
+    Args:
+        axes: where to draw.
+        line: means, float64 [T].
+        half_width: of their intervals, float64 [T].
+        colour: of the line.
+    """
+    numbers = np.arange(1, len(line) + 1)
+    if len(line) == 1:
+        axes.errorbar(numbers, line, half_width, color=colour, capsize=2.5, lw=1)
+    else:
+        area = {"color": colour, "alpha": 0.2, "lw": 0}
+        axes.fill_between(numbers, line - half_width, line + half_width, **area)
 
 
 def _canvas(

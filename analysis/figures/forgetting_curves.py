@@ -10,7 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 
-from analysis.figures.style import NothingToDrawError, heading, legend_label, num_seeds
+from analysis.figures.style import NothingToDrawError, full_name, heading, num_seeds
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import over_seeds
 from analysis.runs.methods import Method, build_methods
@@ -63,7 +63,7 @@ def _title(method: Method, names: Sequence[str]) -> str:
     worst = [task for task in np.argsort(last)[:WORST] if last[task] < 0]
     notes = [f"{names[task]} {signed(float(last[task]))}" for task in worst]
     notes = [f"most lost: {notes[0]}", *notes[1:]] if notes else ["no task is worse at the end"]
-    texts = [legend_label(method), *notes]
+    texts = [full_name(method), *notes]
     return "\n".join(line for text in texts for line in textwrap.wrap(text, LINE))
 
 

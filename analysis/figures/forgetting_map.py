@@ -15,7 +15,7 @@ from matplotlib.colors import BoundaryNorm, Colormap, ListedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from analysis.figures.style import NothingToDrawError, heading, legend_label, num_seeds
+from analysis.figures.style import NothingToDrawError, full_name, heading, num_seeds
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import over_seeds
 from analysis.runs.methods import Method, build_methods
@@ -58,7 +58,7 @@ def forgetting_map(runs: Sequence[RecordedRun]) -> Figure:
         raise NothingToDrawError("no run has learned two tasks, so nothing can be forgotten")
     means = np.array([_mean(row) for row in lost])
     order = np.argsort(means, kind="stable")  # unknown ones last
-    labels = [textwrap.wrap(legend_label(methods[n]), LONGEST_LINE) for n in order]
+    labels = [textwrap.wrap(full_name(methods[n]), LONGEST_LINE) for n in order]
     left, below = 0.075 * max(len(line) for lines in labels for line in lines), max(map(len, names))
     height = len(methods) * max(CELL[1], 0.16 * max(map(len, labels)) + 0.08)
     width = max(inches(len(names), CELL[0]) + 1.3 * CELL[0] + left + 0.4, 7)

@@ -14,10 +14,10 @@ from matplotlib.lines import Line2D
 from analysis.figures.style import (
     NothingToDrawError,
     add_legend,
+    full_name,
     heading,
     in_lines,
     legend_height,
-    legend_label,
     legend_width,
     mark_style,
     num_seeds,
@@ -137,4 +137,4 @@ def _label(method: Method) -> str:
     lost = _lost(method).mean(axis=0)
     whole = percent(float(lost.mean()) if len(lost) else None)
     told = "exactly 0 for each task" if _is_still(method) else f"{whole} on average"
-    return in_lines(f"{legend_label(method)}: {told}")
+    return in_lines(f"{full_name(method)}: {told}")

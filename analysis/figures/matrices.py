@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.figures.style import heading, legend_label
+from analysis.figures.style import full_name, heading
 from analysis.runs.collect import RecordedRun
 from analysis.runs.methods import Method, build_methods
 from analysis.runs.values import metric
 from stream.formatting import percent
-from stream.report.canvas import display_names, new_figure, plain
+from stream.report.canvas import display_names, new_figure
 from stream.report.many import is_many
 from stream.report.plots import add_colour_bar, draw_matrix
 
@@ -37,7 +37,7 @@ def matrices(runs: Sequence[RecordedRun]) -> Figure:
     for index, (title, scores) in enumerate(shown):
         axes = panels[index]
         meshes.append(draw_matrix(axes, scores, runs[0].record, is_small=is_small))
-        lines = [line for part in title for line in textwrap.wrap(plain(part, 400), int(11 * size))]
+        lines = [line for part in title for line in textwrap.wrap(part, int(12 * size))]
         axes.set_title("\n".join(lines), loc="left", fontsize=10)
         is_lowest = index + num_columns >= len(shown)
         axes.tick_params(labelleft=index % num_columns == 0, labelbottom=is_lowest)
@@ -79,4 +79,4 @@ def _panels(runs: Sequence[RecordedRun]) -> list[tuple[tuple[str, str], np.ndarr
 
 def _title(method: Method, score: float | None, which: str) -> tuple[str, str]:
     """Return the method, and its average score with what that is of."""
-    return legend_label(method), f"average score {percent(score)}, {which}"
+    return full_name(method), f"average score {percent(score)}, {which}"

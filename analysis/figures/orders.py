@@ -12,7 +12,7 @@ from analysis.figures.style import NothingToDrawError, heading, show_percent, ti
 from analysis.looks import look_of
 from analysis.runs.collect import RecordedRun
 from analysis.runs.estimate import Estimate
-from analysis.runs.names import group
+from analysis.runs.names import group, method_names
 from analysis.runs.values import setting
 from stream.formatting import percent
 from stream.report.canvas import new_figure, plain
@@ -81,13 +81,14 @@ def order_scores(runs: Sequence[RecordedRun]) -> dict[str, list[tuple[str, float
     The kind is what the configuration asked for (given, reversed, by_size, random).
     """
     found: dict[str, list[tuple[str, float]]] = {}
+    names = method_names(runs).by_label
     for label, members in group(runs).items():
         by_order: defaultdict[tuple[str, ...], list[RecordedRun]] = defaultdict(list)
         for run in members:
             if run.record.status == "complete":
                 by_order[tuple(run.record.order)].append(run)
         if by_order:
-            found[label] = [
+            found[names[label]] = [
                 (
                     str(setting(same[0].record, "order") or "given"),
                     Estimate.of(run.record.metrics["average_score"] for run in same).mean,

@@ -14,16 +14,17 @@ from analysis.figures.style import (
     add_legend,
     complete_methods,
     far_below,
+    full_name,
     heading,
     in_lines,
     label_log_axis,
     legend_height,
-    legend_label,
     legend_width,
     mark_style,
     num_seeds,
     panels_beside,
     show_percent,
+    show_possible,
     tidy,
 )
 from analysis.runs.collect import RecordedRun
@@ -109,6 +110,7 @@ def _score_against(runs: Sequence[RecordedRun], panels: Sequence[Panel], what: s
         _draw_panel(axes, panel, methods)
     axes_list[0].set_ylabel("average score at the end (%)")
     show_percent(axes_list[0])
+    show_possible(axes_list[0])
     labelled = [axes.get_legend_handles_labels() for axes in axes_list]
     handles = {label: handle for found in labelled for handle, label in zip(*found, strict=True)}
     shown = [label for label in listed if label != FRONT or label in handles]
@@ -124,7 +126,7 @@ def _score(method: Method) -> float:
 def _label(method: Method) -> str:
     """The method and its score; which learn all tasks at once."""
     at_once = "" if method.is_streamed else ", all tasks at once, not a stream"
-    return in_lines(f"{legend_label(method)}{at_once}: {percent(_score(method))} %")
+    return in_lines(f"{full_name(method)}{at_once}: {percent(_score(method))} %")
 
 
 def _draw_panel(axes: Axes, panel: Panel, methods: Sequence[Method]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from analysis.runs.collect import RecordedRun
-from analysis.runs.methods import repetitions
-from analysis.runs.names import method_labels, settings_of, variant_labels
+from analysis.runs.methods import build_methods, repetitions
+from analysis.runs.names import method_labels, settings_of
 from analysis.runs.values import setting as setting_of
 from analysis.runs.values import trained_parameters
 from stream.errors import UserError, unknown
@@ -127,7 +127,8 @@ def by_setting(runs: Sequence[RecordedRun], setting: str) -> BySetting:
 def _values(runs: Sequence[RecordedRun], setting: str) -> list[Any]:
     """Each run's value; None where it has none."""
     if setting == METHOD:
-        return variant_labels(runs)
+        named = {id(run): m.full_label for m in build_methods(runs) for run in m.runs}
+        return [named[id(run)] for run in runs]
     if setting == TRAINED:
         return [trained_parameters(run.record) for run in runs]
     return [setting_of(run.record, setting) for run in runs]

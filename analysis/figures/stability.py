@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures.style import NothingToDrawError, heading, legend_label, show_percent, tidy
+from analysis.figures.style import NothingToDrawError, full_name, heading, show_percent, tidy
 from analysis.runs.collect import RecordedRun
 from analysis.runs.methods import build_methods
 from stream.formatting import count, percent
@@ -27,14 +27,17 @@ def stability(runs: Sequence[RecordedRun]) -> Figure:
     if not probed:
         raise NothingToDrawError("no run has a probe (probe.every=N)")
     sizes = sorted({(probe.every, probe.rows) for _, _, probe in probed})
-    kinds = ", ".join(f"every {every} steps on at most {rows} rows" for every, rows in sizes)
+    kinds = ", ".join(
+        f"every {'step' if every == 1 else f'{every} steps'} on at most {rows} rows"
+        for every, rows in sizes
+    )
     title = f"stability gap: scores while learning, {kinds} a task"
     figure = new_figure(10, 2.4 * len(probed) + 1.8, heading(runs, title))
     panels = figure.subplots(len(probed), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (method, seed, probe) in zip(panels, probed, strict=True):
         lowest = _draw_curves(axes, probe)
         num_tasks = 1 + max(point.task for point in probe.points)
-        name = f"{legend_label(method)}, seed {seed}, {count(num_tasks, 'task')}"
+        name = f"{full_name(method)}, seed {seed}, {count(num_tasks, 'task')}"
         axes.set_title(name + lowest, loc="left", fontsize=10)
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     panels[-1].set_xlabel("steps of learning; a line where the next task begins")

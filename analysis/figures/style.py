@@ -19,6 +19,7 @@ from stream.report.canvas import plain, stream_name
 
 LEGEND_LINE = 40  # characters
 ROW, LINE = 0.24, 0.16  # inches that a legend takes for an entry, and for a further line of it
+HIGHEST = 1.05  # end of an axis of scores, which lie in [-1, 1]
 HUNDREDTH = 100  # what is so much smaller than the next is no part of a logarithmic axis
 
 
@@ -64,9 +65,9 @@ def heading(runs: Sequence[RecordedRun], what: str = "") -> str:
     return f"{stream_name(record)}, {tasks}, {plain(backbones)}{note}" + f"\n{what}" * bool(what)
 
 
-def legend_label(method: Method) -> str:
-    """The method's name for a legend; of a partial run how many tasks it has learned."""
-    return in_lines(plain(method.full_label, 400) + partial_note(method))
+def full_name(method: Method) -> str:
+    """The method's name with all that is behind it; of a partial run how many tasks it learned."""
+    return plain(method.full_label, 400) + partial_note(method)
 
 
 def partial_note(method: Method) -> str:
@@ -194,6 +195,12 @@ def label_log_axis(axis: Axis, label: str, form: Formatter) -> None:
     head, _, rest = label.partition("\n")
     if label:
         axis.set_label_text(f"{head}, logarithmic" + f"\n{rest}" * bool(rest))
+
+
+def show_possible(axes: Axes) -> None:
+    """End a y axis of scores where scores end, however far intervals reach."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, -HIGHEST), min(high, HIGHEST))
 
 
 def show_percent(axes: Axes) -> None:

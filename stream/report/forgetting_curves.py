@@ -104,6 +104,9 @@ def forgetting_curves(record: RunRecord) -> Figure:
     curves = draw_changes(axes, changes)
     axes.set(xlabel="number of tasks learned", ylabel=CHANGE_LABEL)
     axes.set_title("score minus the score right after learning", loc="left", fontsize=10)
+    if len(names) == 1:
+        told = "A stream of one task forgets nothing: there is no later task."
+        axes.text(0.5, 0.6, told, ha="center", transform=axes.transAxes, color="#444444")
     notes = [f"{names[task]}  {signed(last[task])}" for task in listed]
     handles, labels = axes.get_legend_handles_labels()
     title = "task, and its last change (points)"
