@@ -126,7 +126,7 @@ def _score(method: Method) -> float:
 def _label(method: Method) -> str:
     """The method and its score; which learn all tasks at once."""
     at_once = "" if method.is_streamed else ", all tasks at once, not a stream"
-    return in_lines(f"{full_name(method)}{at_once}: {percent(_score(method))} %")
+    return in_lines(f"{full_name(method)}{at_once}: {percent(_score(method))}")
 
 
 def _draw_panel(axes: Axes, panel: Panel, methods: Sequence[Method]) -> None:

@@ -222,7 +222,7 @@ def test_scores_stand_against_trained_and_stored_parameters() -> None:
     np.testing.assert_allclose(stored.containers[0][0].get_ydata(orig=False), [1.25 / 3])
     assert "logarithmic\nnone or not recorded: majority\n" in trained.get_xlabel()
     labels = legend_texts(figure)
-    assert labels == ["adapter: 41.7 %", "majority: 41.7 %"]  # a front of one has no steps
+    assert labels == ["adapter: 41.7", "majority: 41.7"]  # a front of one has no steps
 
 
 def test_logarithmic_axes_say_so() -> None:
@@ -300,7 +300,7 @@ def test_the_front_is_drawn_and_named() -> None:
     assert label.endswith("Pareto front by the means: majority; lora; adapter")
     assert stored.get_xlabel().endswith("Pareto front by the means: adapter")
     texts = legend_texts(figure)
-    assert "joint, all tasks at once, not a stream: 90.0 %" in texts
+    assert "joint, all tasks at once, not a stream: 90.0" in texts
     assert not any("Pareto" in str(line.get_label()) for line in cost(runs).axes[0].lines)
 
 

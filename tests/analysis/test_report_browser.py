@@ -1,11 +1,14 @@
 """The report in a real browser: no error, no request, and what is moved really changes the page."""
 
+import itertools
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from analysis.figures.forgetting_map import luminance
 from analysis.report.write import render
 from stream.record.parts import TaskTimes, TimingRecord
 from stream.record.run_record import RunRecord
@@ -198,3 +201,78 @@ def test_a_method_can_be_hidden(chromium: browser.Browser, page: Path) -> None:
     chromium.run("document.querySelector('[data-toggles=\"1\"]').click()")
     assert chromium.run(cells) == before
     assert chromium.complaints() == []
+
+
+def opacities(chromium: browser.Browser, chart: str) -> dict[int, set[float]]:
+    """How opaque the traces of each method are in a chart."""
+    found: dict[int, set[float]] = {}
+    told = (
+        f"document.getElementById('chart-{chart}').data.map(t => [t.meta.method, t.opacity ?? 1])"
+    )
+    for method, opacity in chromium.run(told):
+        found.setdefault(method, set()).add(opacity)
+    return found
+
+
+def test_a_method_that_is_pointed_at_stands_out(chromium: browser.Browser, page: Path) -> None:
+    """By pointer and by keyboard; afterwards all are as before."""
+    chromium.open(page, *LAPTOP)
+    draw_all(chromium)
+    before = opacities(chromium, "average")
+    assert set(before) == {0, 1, 2}
+    chip = "document.querySelector('[data-toggles=\"1\"]')"
+    for begins, ends in (
+        (f"{chip}.dispatchEvent(new Event('pointerenter'))", "'pointerleave'"),
+        (f"{chip}.focus()", "'blur'"),
+    ):
+        chromium.run(begins)
+        for chart in ("average", "scores", "changes"):
+            shown = opacities(chromium, chart)
+            assert max(shown[1]) == 1
+            assert max(*shown[0], *shown[2]) < 0.2
+        chromium.run(f"{chip}.dispatchEvent(new Event({ends}))")
+        assert opacities(chromium, "average") == before
+        chromium.run(f"{chip}.blur()")
+
+
+def test_samples_show_the_looks_of_the_charts(chromium: browser.Browser, page: Path) -> None:
+    chromium.open(page, *LAPTOP)
+    draw_all(chromium)
+    chips = chromium.run(
+        "[...document.querySelectorAll('.chip')].map(e => ["
+        "e.querySelector('line').getAttribute('stroke'),"
+        "e.querySelector('path').getAttribute('fill'), e.querySelector('bdi').innerText])"
+    )
+    lines = chromium.run(
+        "document.getElementById('chart-average').data.filter(t => !t.fill).map(t => ["
+        "t.line.color, t.marker.symbol.endsWith('open') ? '#FFFFFF' : t.line.color, t.name])"
+    )
+    assert sorted(chips) == sorted(lines)
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours as WCAG 2 defines it, of "rgb(r, g, b)"."""
+    found = []
+    for colour in (one, other):
+        numbers = [int(n) / 255 for n in re.findall(r"\d+", colour)[:3]]
+        found.append(luminance(numbers) + 0.05)
+    return max(found) / min(found)
+
+
+def test_headings_and_contrast(chromium: browser.Browser, page: Path) -> None:
+    """No level is skipped; every text stands out from its ground by 4.5 to 1 (WCAG 2, AA)."""
+    chromium.open(page, *LAPTOP)
+    draw_all(chromium)
+    levels = chromium.run("[...document.querySelectorAll('h1,h2,h3')].map(e => +e.tagName[1])")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    script = """[...document.querySelectorAll('body *')].filter(e => e.checkVisibility()
+        && !e.closest('svg') && [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()))
+        .map(e => { let ground = e; while (ground && getComputedStyle(ground).backgroundColor
+            === 'rgba(0, 0, 0, 0)') ground = ground.parentElement;
+            return [getComputedStyle(e).color, getComputedStyle(ground).backgroundColor]
+        })"""
+    pairs = {tuple(found) for found in chromium.run(script)}
+    assert len(pairs) > 5
+    assert [pair for pair in pairs if contrast(*pair) < 4.5] == []
