@@ -63,6 +63,9 @@ def _add_compare(subparsers: Any) -> None:
         "FILE.differences.csv",
     )
     compare.add_argument(
+        "--means", action="store_true", help="a line for each method instead of one for each run"
+    )
+    compare.add_argument(
         "--json",
         action="store_true",
         help="print JSON in place of the table: runs, methods with all settings, estimates "
@@ -156,7 +159,7 @@ def compare_runs(arguments: argparse.Namespace) -> int:
     runs, left_out = largest_comparable(runs)
     complain(arguments, left_out)
     against = None if arguments.against is None else choose_method(runs, arguments.against)
-    tables = _tables(runs, against)
+    tables = _tables(runs, against, only_means=arguments.means)
     if arguments.json:
         values = comparison_json(runs, against, [*problems, *left_out])
         print(json.dumps(values, indent=1, allow_nan=False))
@@ -167,13 +170,15 @@ def compare_runs(arguments: argparse.Namespace) -> int:
     return SOME_LEFT_OUT if problems or left_out else 0
 
 
-def _tables(runs: Sequence[RecordedRun], against: str | None) -> list["TextTable"]:
+def _tables(
+    runs: Sequence[RecordedRun], against: str | None, *, only_means: bool
+) -> list["TextTable"]:
     """The comparison, and where a method is given the differences from it."""
     from analysis.tables.compare import comparison_table
     from analysis.tables.paired import difference_table
 
     differences = [] if against is None else [difference_table(runs, against)]
-    return [comparison_table(runs), *differences]
+    return [comparison_table(runs, only_means=only_means), *differences]
 
 
 def _write_files(

@@ -1,6 +1,7 @@
 """The table that compares runs of one stream, with means and intervals over seeds."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from analysis.runs.cautions import cautions
@@ -8,7 +9,7 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import check_comparable
 from analysis.runs.estimate import INTERVAL, Estimate
 from analysis.runs.memory import is_broken, memory_text
-from analysis.runs.methods import repetitions
+from analysis.runs.methods import Method, build_methods, repetitions
 from analysis.runs.names import group, method_names
 from analysis.runs.values import num_learned
 from analysis.tables.columns import REFERENCE_HEADERS, Column, columns_of
@@ -18,14 +19,19 @@ from stream.formatting import DASH, count, stream_title
 from stream.record.run_record import RunRecord
 
 NAMES = ("learner", "seed", "tasks")
+NAMES_OF_MEANS = ("learner", "seeds", "tasks")
 ALWAYS = ("learner", "average\nscore %")  # columns that are shown even where all runs agree
 
 
-def comparison_table(runs: Sequence[RecordedRun]) -> TextTable:
+def comparison_table(runs: Sequence[RecordedRun], *, only_means: bool = False) -> TextTable:
     """One line per run, and mean and interval of each method that was run with several seeds.
 
     Metrics against reference runs have a column where at least one run has a value. What is the
     same in all lines is said once, above the table.
+
+    Args:
+        runs: runs of one stream.
+        only_means: a line per method in place of those per run.
 
     Raises:
         IncomparableRunsError: the runs did not see the same stream.
@@ -43,12 +49,15 @@ def comparison_table(runs: Sequence[RecordedRun]) -> TextTable:
         else:
             alone.append(names.by_label[label])
         sections.append(rows)
+    if only_means:
+        sections = [[_method_row(method, columns) for method in build_methods(runs)]]
     sections += _floor(runs, columns)
-    if len(alone) < len(sections):
+    if len(alone) < len(names.by_label):
         notes.append(f"mean ± half of the {INTERVAL} over the seeds that are counted (n).")
         notes += [f"One seed, no interval: {', '.join(alone)}."] if alone else []
     notes += [*references.notes, *cautions(runs)]
-    header = [*NAMES, *_with_memory(columns, [column.header for column in columns], "memory")]
+    who = NAMES_OF_MEANS if only_means else NAMES
+    header = [*who, *_with_memory(columns, [column.header for column in columns], "memory")]
     table = TextTable(table_title(runs[0].record), header, len(NAMES), sections, notes)
     return without_equal_columns(table)
 
@@ -78,6 +87,14 @@ def _floor(runs: Sequence[RecordedRun], columns: Sequence[Column]) -> list[list[
     values = {"average_score": average, "learning_score": average, "normalized_score": 0.0}
     cells = [column.show(values.get(column.name)) for column in columns]
     return [[Row(["majority answer", DASH, ""], _with_memory(columns, cells, ""), is_floor=True)]]
+
+
+def _method_row(method: Method, columns: Sequence[Column]) -> Row:
+    """The mean over the counted runs of a method, or its only counted run."""
+    counted = method.counted
+    row = _run_row(method.label, counted[0].record, columns)
+    tasks, values = row.names[-1], _mean_row(counted, columns) if len(counted) > 1 else row
+    return replace(values, names=[method.label, str(len(counted)), tasks], is_mean=False)
 
 
 def _mean_row(runs: Sequence[RecordedRun], columns: Sequence[Column]) -> Row:

@@ -195,6 +195,23 @@ def test_mean_and_interval_over_seeds() -> None:
     assert "One seed, no interval: replay." in notes
 
 
+def test_only_means_has_a_line_a_method() -> None:
+    """The same numbers as in the lines of means; a single run is its own."""
+    runs = runs_of(*(scored(seed, 0.1 * seed) for seed in (1, 2, 3)), scored(1, 0.4, "replay"))
+    whole, short = comparison_table(runs), comparison_table(runs, only_means=True)
+    assert short.header[:2] == ["learner", "seeds"]
+    rows = [dict(zip(short.header, row.cells, strict=True)) for row in short.sections[0]]
+    (mean,) = (row for section in whole.sections for row in section if row.is_mean)
+    means = dict(zip(whole.header, mean.cells, strict=True))
+    assert rows[0]["average\nscore %"] == means["average\nscore %"] == "20.0±24.8"
+    assert (rows[0]["seeds"], rows[1]["seeds"]) == ("3", "1")
+    assert (rows[1]["learner"], rows[1]["average\nscore %"]) == ("replay", "40.0")
+    assert short.notes == whole.notes
+    partial = record_of("lora", status="partial", matrix=[MATRIX[0], [None] * 3, [None] * 3])
+    table = comparison_table(runs_of(scored(1, 0.4), partial), only_means=True)
+    assert [row.names for row in table.sections[0]] == [["finetune", "3"], ["lora", "1/3"]]
+
+
 def test_failed_trainings_are_named_with_their_seeds() -> None:
     runs = [scored(seed, 0.1 * seed) for seed in (1, 2, 3)]
     for run, places in zip(runs, ([2], [], [0, 2]), strict=True):
