@@ -135,7 +135,12 @@ def _matrix(method: Method, names: Sequence[str]) -> Chart:
         showscale=False,
         **cells,
     )
-    axes = layout("score on task", "after learning task", yaxis={"autorange": "reversed"})
+    ends = [0.5, len(names) + 0.5]  # also where no task is learned yet
+    axes = layout(
+        *("score on task", "after learning task"),
+        xaxis={"range": ends},
+        yaxis={"range": ends[::-1]},
+    )
     for axis in (axes["xaxis"], axes["yaxis"]):
         ticks = {"dtick": max(1, len(names) // 6), "tick0": 1}
         if is_many(len(names)):

@@ -242,6 +242,8 @@ def _draw_bars(axes: Axes, numbers: np.ndarray, heights: Sequence[float], colour
         axes.fill_between(numbers, 0, heights, step="mid", color=colour, lw=0)
     else:
         axes.bar(numbers, heights, color=colour)
+    if not len(heights):
+        axes.set_ylim(0, 1)  # of nothing, matplotlib's axis goes below zero
 
 
 def _draw_growth(axes: Axes, ledger: LedgerRecord, num_tasks: int) -> None:

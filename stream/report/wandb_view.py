@@ -29,6 +29,7 @@ from stream.config.run import SCORE_NEUTRAL
 from stream.metrics import Evidence, summarize
 from stream.metrics.changes import change_since_learned
 from stream.metrics.retention import forgetting_by_task
+from stream.record.method_name import chosen_learner
 from stream.record.run_record import RunRecord
 
 AXES = {
@@ -78,14 +79,14 @@ def config_values(record: RunRecord) -> dict[str, Any]:
 
 
 def run_name(record: RunRecord) -> str:
-    """Return the name of a run: learner, seed, and what else the command line said."""
+    """Return the name of a run: learner or preset, seed, and what else the command line said."""
     given = [text.lstrip("+") for text in record.overrides or ()]
     said = [
         text.removeprefix("learner.")
         for text in given
         if text.partition("=")[0].partition(".")[0] not in SAID or text.startswith("learner.")
     ]
-    return " ".join((f"{record.learner}-s{record.seed}", *said))[:NAME_LENGTH]
+    return " ".join((f"{chosen_learner(record)}-s{record.seed}", *said))[:NAME_LENGTH]
 
 
 def group_name(record: RunRecord) -> str:

@@ -228,6 +228,14 @@ def test_what_charts_say_is_rounded_as_in_tables() -> None:
     assert not [text for text in templates if re.search(r"%\{[yz]:", text)]
 
 
+def test_a_matrix_without_scores_has_the_axes_of_the_others() -> None:
+    nothing = record_of(status="partial", matrix=[[None] * 3] * 3)
+    charts = matrix_charts(build_methods(runs_of(nothing, record_of("replay"))), nothing)
+    for chart in charts:
+        axes = [chart.figure["layout"][name] for name in ("xaxis", "yaxis")]
+        assert [axis["range"] for axis in axes] == [[0.5, 3.5], [3.5, 0.5]]
+
+
 def test_long_learning_curves_keep_their_mean() -> None:
     losses = {ORDER[0]: np.linspace(3, 1, 600).tolist()}
     chart = loss_chart(build_methods(runs_of(record_of(losses=losses))), record_of())

@@ -301,6 +301,13 @@ def test_growth_starts_at_the_pretrained_base_beside_a_full_copy_a_task() -> Non
     assert growth.get_yscale() == "linear"  # a copy per task is a straight line
 
 
+def test_growth_of_a_run_that_has_learned_nothing_starts_at_zero() -> None:
+    record = made_up(2)
+    record.ledger.tasks = []
+    _growth, trained = plots.parameter_growth(record).axes
+    assert trained.get_ylim() == (0, 1)
+
+
 def test_growth_shows_a_buffer_only_where_there_is_one() -> None:
     *_, buffer = drawn("parameters", "26 tasks with a buffer").axes
     assert [bar.get_height() for bar in buffer.patches] == [200 * k for k in range(1, 27)]

@@ -438,6 +438,7 @@ def test_jobs_of_a_sweep_have_names_of_their_own() -> None:
 
     assert name() == "adapter-s3"
     assert name("learner=adapter", "seed=3", "tracking=wandb") == "adapter-s3"
+    assert name("learner=adapter_norm", "seed=3") == "adapter_norm-s3"
     assert name("learner.size=8", "+training.epochs=2") == "adapter-s3 size=8 training.epochs=2"
     assert len(name("task=[" + "a," * 200 + "]")) <= 128
 
