@@ -125,7 +125,21 @@ def _other_encoder(records: Records) -> str:
     return (
         f"With MPNet, a larger encoder, adapters end {apart(effect, 'a whole model per task')}: at "
         f"the rate that was chosen, training failed in {number} of {of} (task, seed) pairs, "
-        f"that of whole models in {number_whole} of {of_whole}."
+        f"that of whole models in {number_whole} of {of_whole}.{_other_encoder_per_task(records)}"
+    )
+
+
+def _other_encoder_per_task(records: Records) -> str:
+    """Return what choosing for each task changes there; nothing where that was not run."""
+    effect = PER_TASK.effect(records, MPNET.name)
+    if effect is None:
+        return ""
+    number, of = failed_pairs(records, MPNET.name, PER_TASK.method)
+    number_whole, of_whole = failed_pairs(records, MPNET.name, PER_TASK.other)
+    return (
+        f" With rate and start chosen for each task they end {apart(effect, 'whole models')}, "
+        f"and training failed in {number} of {of}, that of whole models in {number_whole} of "
+        f"{of_whole}."
     )
 
 
