@@ -55,7 +55,7 @@ def failing(records: Records) -> str:
 
 
 def _apart(runs: Runs, others: Runs, lost: Sequence[Lost]) -> str:
-    """Return the mean difference where neither failed, over pairs of task and seed; their number."""
+    """Return the mean difference over pairs of task and seed where neither failed; their number."""
     kept = [
         score - scores(others[seed])[task]
         for seed, run in runs.items()
