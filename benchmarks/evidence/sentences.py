@@ -30,7 +30,7 @@ from stream.record.run_record import RunRecord
 
 
 def headline(records: Records) -> str:
-    """Return what the table of the README shows."""
+    """Return what the table of the README shows, as a list."""
     found = compared(records)
     sentences = [
         _one_setting(records, found.get(ONE_SETTING)),
@@ -44,7 +44,7 @@ def headline(records: Records) -> str:
         *(_loses(records, name, what) for name, what in REMEDIES.items()),
         _inferred(records),
     ]
-    return "\n".join(sentence for sentence in sentences if sentence) or "Not run yet."
+    return "\n".join(f"- {sentence}" for sentence in sentences if sentence) or "Not run yet."
 
 
 SAID = {

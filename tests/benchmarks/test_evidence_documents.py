@@ -554,7 +554,8 @@ def test_every_sentence_about_the_table_is_true(place: Place) -> None:
     if not place.runs:
         assert sentences == ["Not run yet."]
         return
-    for sentence in sentences:
+    assert all(sentence.startswith("- ") for sentence in sentences)
+    for sentence in (line.removeprefix("- ") for line in sentences):
         (numbers_of,) = [f for begin, f in SENTENCES.items() if sentence.startswith(begin)]
         assert numbers(sentence) == pytest.approx(numbers_of(place, sentence), abs=0.051), sentence
 
