@@ -235,6 +235,37 @@ def test_a_method_that_is_pointed_at_stands_out(chromium: browser.Browser, page:
         chromium.run(f"{chip}.blur()")
 
 
+def test_a_line_under_the_pointer_stands_out_and_is_named(
+    chromium: browser.Browser, page: Path
+) -> None:
+    """With a real mouse: the label stays, although the chart is drawn anew below it."""
+    chromium.open(page, *LAPTOP)
+    draw_all(chromium)
+    chart = "document.getElementById('chart-average')"
+    chromium.run(f"{chart}.scrollIntoView({{block: 'center'}})")
+    chromium.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    point = f"[...{chart}.querySelectorAll('.scatterlayer .points path')].at(-1)"
+    box = chromium.run(
+        f"(r => [r.x + r.width / 2, r.y + r.height / 2])({point}.getBoundingClientRect())"
+    )
+    method_of = "found => done(found.points[0].data.meta.method)"
+    hovered = f"new Promise(done => {chart}.once('plotly_hover', {method_of}))"
+    chromium.run(f"window.hovered = {hovered}; 0")
+    for right in (-4, 0):
+        chromium.send("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + right, y=box[1])
+    method = chromium.run("window.hovered")
+    for name in ("average", "scores"):
+        shown = opacities(chromium, name)
+        assert max(shown.pop(method)) == 1
+        assert max(map(max, shown.values())) < 0.2
+    assert chromium.run(f"{chart}.querySelectorAll('.hoverlayer .hovertext').length") == 1
+    away = f"new Promise(done => {chart}.once('plotly_unhover', () => done(true)))"
+    chromium.run(f"window.away = {away}; 0")
+    chromium.send("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+    assert chromium.run("window.away")
+    assert {1} == set().union(*opacities(chromium, "scores").values())
+
+
 def test_samples_show_the_looks_of_the_charts(chromium: browser.Browser, page: Path) -> None:
     chromium.open(page, *LAPTOP)
     draw_all(chromium)
