@@ -37,7 +37,7 @@ def matrices(runs: Sequence[RecordedRun]) -> Figure:
     for index, (title, scores) in enumerate(shown):
         axes = panels[index]
         meshes.append(draw_matrix(axes, scores, runs[0].record, is_small=is_small))
-        lines = [line for part in title for line in textwrap.wrap(part, int(12 * size))]
+        lines = [line for part in title for line in textwrap.wrap(part, int(12.5 * size))]
         axes.set_title("\n".join(lines), loc="left", fontsize=10)
         is_lowest = index + num_columns >= len(shown)
         axes.tick_params(labelleft=index % num_columns == 0, labelbottom=is_lowest)
