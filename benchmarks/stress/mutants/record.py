@@ -58,8 +58,8 @@ MUTANTS = (
         ("            self.derive()\n", ""),
     ),
     *changes(
-        "stream/atomic_io.py",
-        ("tests/test_atomic_io.py",),
+        "stream/files/line_log.py",
+        ("tests/files/test_line_log.py",),
         ("            file.truncate(self._size)\n", ""),
         ('.split(b"\\n")[:-1]\n    if', '.split(b"\\n")\n    if'),
         ("            self._size += len(line)\n", "            self._size += len(line) - 1\n"),
