@@ -11,6 +11,7 @@ from benchmarks.stress.mutants.noticing import (
     LOSSES,
     ONE_HEAD,
     REPLAY,
+    TRAINING,
     contract,
 )
 
@@ -106,7 +107,7 @@ MUTANTS = (
     ),
     *changes(
         "stream/models/heads.py",
-        (LOSSES, ONE_HEAD, LOOP, "tests/training", *contract("adapter")),
+        ("tests/models/test_heads.py", LOSSES, ONE_HEAD, TRAINING, *contract("adapter")),
         ("NEVER = -1e9", "NEVER = -1e1"),
         ("else logits[..., : self.outputs]", "else logits"),
         ("p.detach()[: self.outputs] for", "p.detach() for"),
@@ -115,7 +116,6 @@ MUTANTS = (
         ("value=self.NEVER)", "value=0.0)"),
         ("head.bias[: self.outputs] = self.bias", "pass"),
         ("[self.weight.detach(), rows]", "[rows, self.weight.detach()]"),
-        ("return head.train(self.training)", "return head.eval()"),
         ("tensor[rows] for tensor in self", "tensor[: rows.stop] for tensor in self"),
         ("value=Head.NEVER) for p in parts", "value=0.0) for p in parts"),
     ),
@@ -133,12 +133,12 @@ MUTANTS = (
             "tests/models/test_families.py",
             "tests/models/test_own_family.py",
             "tests/models/test_albert.py",
+            "tests/models/test_deberta.py",
             "tests/models/test_adapters.py",
             "tests/models/test_relatives.py",
             FAMILY_MAPS,
             COMPOSITION,
         ),
-        ("self.num_used % len(layers) == 0", "True"),
         ("self._body.register_forward_pre_hook(uses.begin_pass)", "pass"),
         ("layers[use * len(layers) // self.num_used]", "layers[use % len(layers)]"),
         ("norms[index] if before else reader", "norms[index]"),
