@@ -143,9 +143,11 @@ def test_a_step_made_again_on_the_same_tensors_learns_what_an_eager_one_does(nam
 class Small(Finetune):
     """Wants small logits: a loss of the method's own, which reads every one of them."""
 
+    weight: float = 1.0
+
     def loss(self, batch: Batch) -> torch.Tensor:
         logits = self.model(batch)
-        return batch_loss(batch, logits) + batch.mean(logits[0].square().mean(1))
+        return batch_loss(batch, logits) + self.weight * batch.mean(logits[0].square().mean(1))
 
 
 def test_a_loss_of_ones_own_sees_the_outputs_of_the_task_alone() -> None:
@@ -160,9 +162,28 @@ def test_a_replay_has_the_dropout_of_the_step_that_it_is_compared_with(
 ) -> None:
     monkeypatch.setattr(f"{__name__}.still_encoder", lambda: tiny_encoder(num_hidden_layers=1))
     with graphs_as_tapes() as tapes, refusals() as said:
-        results_of(Small(lr=1e-3), "captured")
+        results_of(Small(lr=1e-3, weight=1e3), "captured")
     assert said == []
     assert sum(tape.replays for tape in tapes) > len(tapes)
+
+
+@dataclass
+class Fading(Finetune):
+    """Learns less with every step, by a number in Python."""
+
+    factor: float = 1.0
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        return self.factor * super().loss(batch)
+
+    def after_step(self, batch: Batch) -> None:
+        self.factor /= 2
+
+
+def test_a_number_that_changes_is_not_that_of_an_earlier_step() -> None:
+    with graphs_as_tapes():
+        found = results_of(Fading(lr=1e-3), "captured")
+    close(found, results_of(Fading(lr=1e-3), "eager"))
 
 
 def test_losses_that_are_read_later_are_those_of_their_steps(

@@ -58,7 +58,11 @@ MUTANTS = (
         ("return counted.sum() / self.size", "return counted.sum() / len(self)"),
         ("count=None if mine.is_even else mine.own", "count=None"),
         ("            share=mine.share,\n", "            share=None,\n"),
-        (".clamp(max=len(self) - 1)", ".clamp(max=0)"),
+        (
+            ".clamp(max=len(self) - 1)",
+            ".clamp(max=0)",
+            "the rows that fill a batch up add no loss, whichever they repeat",
+        ),
         ("        self.attention_mask[:rows, width:].zero_()\n", ""),
         ("            mine[len(theirs) :].fill_(_no_label(mine))\n        if", "        if"),
         (
@@ -83,7 +87,7 @@ MUTANTS = (
         "stream/data/batching.py",
         ("tests/data/test_batching.py", LOSSES, LOOP, "tests/evaluation"),
         ("PAD_MULTIPLE = 8", "PAD_MULTIPLE = 16"),
-        ("if most <= LONG else", "if most < LONG else"),
+        ("if most <= LONG else", "if most < LONG else", "512 is a multiple of both"),
         ("np.full(mask.shape, pad_id, np.int64)", "np.zeros(mask.shape, np.int64)"),
         ("(position >= first_lengths[:, None])", "(position > first_lengths[:, None])"),
         ("types = mask & (", "types = (mask | True) & ("),
