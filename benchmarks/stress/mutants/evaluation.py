@@ -30,7 +30,7 @@ MUTANTS = (
         "stream/routing/features.py",
         (ROUTED,),
         ("(tokens.float() * mask)", "tokens.float()"),
-        ("elif name in inside and not learner.is_shared(name)", "elif name in inside"),
+        ("elif name in inside and name not in learner.ownership.shared", "elif name in inside"),
     ),
     *changes(
         "stream/evaluation/foreign.py",

@@ -188,8 +188,16 @@ MUTANTS = (
             "copy_named(tensors, {name: parameters[name] for name in named})",
             "pass",
         ),
-        ("read = set(self._serving_sources(task).names)", "read = {task}"),
+        ("modules_of(*self._serving_sources(task).names)", "modules_of(task)"),
         ("            self.model.rest_heads(but=task.head_name)\n", "            pass\n"),
         ("return {**model, **kept, **heads}", "return {**model, **kept}"),
+    ),
+    *changes(
+        "stream/learners/ownership.py",
+        ("tests/learners/test_ownership.py",),
+        ("copied = trained - task_of.keys() if", "copied = trained if"),
+        ("set() if tags.is_multitask else task_of.keys()", "task_of.keys()"),
+        ("frozenset(trained - of_tasks - copied)", "frozenset(trained - of_tasks)"),
+        ("if task in tasks]", "if task in tasks[-1:]]"),
     ),
 )
