@@ -1,7 +1,7 @@
 """From rows to batches (`stream/data/`), and how a set is cut by class (`stream/config/`)."""
 
 from benchmarks.stress.mutants.mutant import changes
-from benchmarks.stress.mutants.noticing import LOOP, LOSSES, REFERENCES, REPLAY, contract
+from benchmarks.stress.mutants.noticing import LOOP, LOSSES, REFERENCES, REHEARSAL, REPLAY, contract
 
 MUTANTS = (
     *changes(
@@ -44,6 +44,7 @@ MUTANTS = (
         (
             "tests/data/test_batching.py",
             "tests/distributed/test_slices.py",
+            REHEARSAL,
             LOSSES,
             REPLAY,
             "tests/training",
