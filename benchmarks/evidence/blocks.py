@@ -17,10 +17,11 @@ from benchmarks.evidence.ablation_tables import (
 from benchmarks.evidence.again_tables import again, replaced
 from benchmarks.evidence.commands import machines, runs
 from benchmarks.evidence.elsewhere import more_rows, mpnet
+from benchmarks.evidence.failing import failing
 from benchmarks.evidence.inferred import inferred
 from benchmarks.evidence.longer import longer
 from benchmarks.evidence.records import Records
-from benchmarks.evidence.repeats import repeats
+from benchmarks.evidence.repeats import chosen_again, repeats
 from benchmarks.evidence.search_tables import at_one_rate, methods, per_task_choice, searches
 from benchmarks.evidence.sentences import headline, lag, verdicts
 from benchmarks.evidence.tables import (
@@ -42,6 +43,7 @@ BLOCKS: dict[str, Callable[[Records], str]] = {
         *(main, brief, differences, against_finetune, orders, claims),
         *(tasks, failures, again, missing, headline, lag, verdicts, runs),
         *(tradeoff, mpnet, more_rows, inferred, machines, repeats, replaced, longer),
+        *(failing, chosen_again),
         *(ablations, ablation_claims, first_weights, layers, rates, sizes, table_2),
     )
 }

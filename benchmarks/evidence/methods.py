@@ -143,18 +143,18 @@ SECOND: Mapping[str, Method] = {
 """Second searches, by the method whose first one ended at an edge; no methods of their own."""
 
 
-def _remedy(name: str, *settings: str, lr: str = "1e-3") -> Method:
-    """Return adapters with what may keep their training from failing."""
+def _changed(name: str, *settings: str, lr: str = "1e-3") -> Method:
+    """Return adapters with settings that may keep their training from failing."""
     return Method(
         f"adapter_{name}", ("learner=adapter", f"learner.lr={lr}", *settings), isolated=True
     )
 
 
-REMEDIES = (
-    _remedy("as_chosen"),
-    _remedy("half_rate", lr="5e-4"),
-    _remedy("long_warmup", "training.warmup=0.3"),
-    _remedy("mean_of_tokens", "backbone.pooling=mean"),
+CHANGED = (
+    _changed("as_chosen"),
+    _changed("half_rate", lr="5e-4"),
+    _changed("long_warmup", "training.warmup=0.3"),
+    _changed("mean_of_tokens", "backbone.pooling=mean"),
 )
 """Adapters on MPNet as the search chose them, and with one thing changed."""
 METHODS = (*CORE, *CATALOGUE, *SIZES)

@@ -8,10 +8,18 @@ repetitions of each other, made at other times, beside other runs.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.evidence.plan import ABLATED, INFERRED, MINILM, OTHER_ORDERS, Group, jobs
-from benchmarks.evidence.quantities import both_digests
+from benchmarks.evidence.plan import (
+    ABLATED,
+    CHOSEN_PER_TASK,
+    INFERRED,
+    MINILM,
+    OTHER_ORDERS,
+    Group,
+    jobs,
+)
+from benchmarks.evidence.quantities import ENCODERS, both_digests
 from benchmarks.evidence.records import Records
-from benchmarks.evidence.tables import named
+from benchmarks.evidence.tables import CHOSEN, named
 from benchmarks.markdown import table
 from stream.formatting import count, percent
 from stream.record.run_record import RunRecord
@@ -84,6 +92,40 @@ def repeats(records: Records) -> str:
 
     names = "method,again in,runs,tasks with the same logits,others,largest difference of a score"
     return table(names, lines())
+
+
+def chosen_again(records: Records) -> str:
+    """Return how many tasks of runs that choose have the logits of runs with one setting.
+
+    Where a run that chooses for each task took the one setting and its first start, it learned what
+    the run with this setting and its seed did, in another order of trainings.
+    """
+
+    def lines() -> Iterator[Sequence[str]]:
+        for encoder, group in ENCODERS.items():
+            for method in CHOSEN_PER_TASK:
+                learner = method.removesuffix(CHOSEN)
+                fixed = records.seeds(group, learner)
+                pairs = [
+                    (both_digests(fixed[seed])[task], both_digests(run)[task])
+                    for seed, run in records.seeds(group, method).items()
+                    if seed in fixed
+                    for task in run.order
+                    if _took(run, task, fixed[seed])
+                ]
+                same = sum(first == again for first, again in pairs)
+                yield encoder, f"`{learner}`", f"{same} of {len(pairs)}"
+
+    return table("encoder,method,tasks with the same logits", lines())
+
+
+def _took(run: RunRecord, task: str, fixed: RunRecord) -> bool:
+    """Whether the first start with the one setting was chosen for a task."""
+    found = run.selection[task]
+    assert found.chosen is not None, f"{run.learner}, seed {run.seed}: nothing chosen for {task}"
+    candidate = found.candidates[found.chosen]
+    same = {**run.config["learner"], **candidate.settings} == fixed.config["learner"]
+    return candidate.restart == 0 and same
 
 
 def _same_learner(one: RunRecord, other: RunRecord) -> bool:

@@ -30,7 +30,7 @@ from stream.record.run_record import RunRecord
 
 
 def headline(records: Records) -> str:
-    """Return what the table of the README shows."""
+    """Return what the table of the README shows, as a list."""
     found = compared(records)
     sentences = [
         _one_setting(records, found.get(ONE_SETTING)),
@@ -44,7 +44,7 @@ def headline(records: Records) -> str:
         *(_loses(records, name, what) for name, what in REMEDIES.items()),
         _inferred(records),
     ]
-    return "\n".join(sentence for sentence in sentences if sentence) or "Not run yet."
+    return "\n".join(f"- {sentence}" for sentence in sentences if sentence) or "Not run yet."
 
 
 SAID = {
@@ -125,7 +125,21 @@ def _other_encoder(records: Records) -> str:
     return (
         f"With MPNet, a larger encoder, adapters end {apart(effect, 'a whole model per task')}: at "
         f"the rate that was chosen, training failed in {number} of {of} (task, seed) pairs, "
-        f"that of whole models in {number_whole} of {of_whole}."
+        f"that of whole models in {number_whole} of {of_whole}.{_other_encoder_per_task(records)}"
+    )
+
+
+def _other_encoder_per_task(records: Records) -> str:
+    """Return what choosing for each task changes there; nothing where that was not run."""
+    effect = PER_TASK.effect(records, MPNET.name)
+    if effect is None:
+        return ""
+    number, of = failed_pairs(records, MPNET.name, PER_TASK.method)
+    number_whole, of_whole = failed_pairs(records, MPNET.name, PER_TASK.other)
+    return (
+        f" With rate and start chosen for each task they end {apart(effect, 'whole models')}, "
+        f"and training failed in {number} of {of}, that of whole models in {number_whole} of "
+        f"{of_whole}."
     )
 
 

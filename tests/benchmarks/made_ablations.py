@@ -60,11 +60,14 @@ def made_ablation(job: Job, level: float | None = None) -> RunRecord:
 
 
 def made_choice(rng: np.random.Generator) -> SelectionRecord:
-    """Return candidates of three rates with validation scores in tenths, so that some are equal."""
-    scores = rng.integers(1, 5, 3) / 10
+    """Return candidates with validation scores in tenths, so that some are equal.
+
+    Of three rates, the middle one with two starts.
+    """
+    scores, starts = rng.integers(1, 5, 4) / 10, ((3e-4, 0), (1e-3, 0), (1e-3, 1), (3e-3, 0))
     tried = [
-        CandidateRecord(settings={"lr": rate}, restart=0, seed=0, score=float(score))
-        for rate, score in zip((3e-4, 1e-3, 3e-3), scores, strict=True)
+        CandidateRecord(settings={"lr": rate}, restart=restart, seed=0, score=float(score))
+        for (rate, restart), score in zip(starts, scores, strict=True)
     ]
     return SelectionRecord(candidates=tried, chosen=int(scores.argmax()))
 

@@ -1,12 +1,23 @@
 """Slim records of 26 tasks with made-up scores, as `benchmarks.evidence` keeps them, for tests."""
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.evidence.plan import ABLATED, COUNTED, INFERRED, LAGGING, LONGER, Job, jobs
+from benchmarks.evidence.plan import (
+    ABLATED,
+    COUNTED,
+    FAILED_ON,
+    FAILING,
+    INFERRED,
+    LAGGING,
+    LONGER,
+    Job,
+    jobs,
+)
 from benchmarks.evidence.quantities import IN_ORDERS
 from benchmarks.evidence.records import RUNS, AtOnce, keep
 from stream.record.matrix import Cell, Routed
@@ -16,7 +27,7 @@ from tests.benchmarks.made_ablations import TASKS as ABLATED_TASKS
 from tests.benchmarks.made_ablations import made_ablation, made_choice, write_layers
 from tests.record.made_record import made_record
 
-NAMED = [*dict.fromkeys((*ABLATED_TASKS, *LAGGING))]
+NAMED = [*dict.fromkeys((*ABLATED_TASKS, *LAGGING, *FAILED_ON))]
 TASKS = [*NAMED, *(f"task_{number}" for number in range(len(NAMED), 26))]
 MAJORITY = np.linspace(0.3, 0.6, 26)
 LEARNED = {"majority": 0.0, "frozen": 0.15, "independent": 0.3, "layernorm": 0.25}
@@ -66,9 +77,25 @@ def _of_group(record: RunRecord, job: Job, rng: np.random.Generator) -> None:
 def made_longer(job: Job) -> RunRecord:
     """Return a run of the lagging tasks alone."""
     rng = np.random.default_rng([job.seed, zlib.crc32(job.name.encode())])
-    record = made_record(4, order=[*LAGGING], seed=job.seed, source="files")
-    record.matrix = [[float(x) for x in rng.uniform(0.3, 0.7, 4)] for _ in LAGGING]
+    record = _made_of(LAGGING, job, rng.uniform(0.3, 0.7, len(LAGGING)))
     record.selection = {task: made_choice(rng) for task in LAGGING}
+    return record
+
+
+def made_failing(job: Job) -> RunRecord:
+    """Return a run of the tasks that failed with MPNet: some fail here, too."""
+    rng = np.random.default_rng([job.seed, zlib.crc32(job.name.encode())])
+    nothing = np.array([MAJORITY[TASKS.index(task)] for task in FAILED_ON])
+    fails = rng.uniform(size=len(FAILED_ON)) < 0.2
+    record = _made_of(FAILED_ON, job, np.where(fails, nothing, rng.uniform(0.7, 0.8, len(fails))))
+    record.majority = [*map(float, nothing)]
+    return record
+
+
+def _made_of(tasks: Sequence[str], job: Job, ends: np.ndarray) -> RunRecord:
+    """Return a run of some tasks alone, with their scores at the end."""
+    record = made_record(len(tasks), order=[*tasks], seed=job.seed, source="files")
+    record.matrix = [[*map(float, ends)] for _ in tasks]
     record.learner, record.device, record.gpu = job.method.learner, "cuda", "GPU 9000"
     record.status, record.overrides = "complete", job.settings({})
     record.metrics["average_score"] = float(np.mean(record.matrix[-1]))
@@ -116,7 +143,8 @@ def write_runs(out: Path, wanted: str = "") -> None:
         if not job.name.startswith(wanted):
             continue
         folder = out / RUNS / job.name
-        made = {ABLATED: made_ablation, LONGER: made_longer}.get(job.group, made_run)
+        special = {ABLATED: made_ablation, LONGER: made_longer, FAILING: made_failing}
+        made = special.get(job.group, made_run)
         record = made(job)
         keep(record, folder, AtOnce(runs=24, gpus=2))
         if job.loses_layers:
