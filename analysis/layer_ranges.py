@@ -60,7 +60,7 @@ def remove_layer_ranges(arguments: argparse.Namespace) -> int:
     """
     from analysis.figures.layer_ranges import layer_range_figure
     from analysis.outputs import check_folder, writing
-    from stream.atomic_io import write_json
+    from stream.files.atomic import write_json
     from stream.report.canvas import save
 
     key, _, names = arguments.tasks.partition("=")

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from analysis.errors import disk_trouble
-from stream.atomic_io import write_atomic
 from stream.errors import UserError, require
-from stream.run_folder import FILE_NAME, LOCK, LOG_NAME, ROWS_NAME
+from stream.files.atomic import write_atomic
+from stream.files.run_folder import FILE_NAME, LOCK, LOG_NAME, ROWS_NAME
 
 OF_RUNS = (FILE_NAME, ROWS_NAME, LOG_NAME, LOCK)
 """The files of a run folder, which no command of analysis writes."""

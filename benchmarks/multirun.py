@@ -20,8 +20,8 @@ from pathlib import Path
 from queue import Queue
 
 from benchmarks import ROOT
+from stream.files.run_folder import FILE_NAME
 from stream.record.run_record import RunRecord
-from stream.run_folder import FILE_NAME
 
 SWEEPS = ROOT / "runs/sweeps"
 

@@ -19,7 +19,7 @@ takes the settings of ``task-stream run``; `load` opens the folder of a finished
 
 from typing import TYPE_CHECKING, Any
 
-from stream.waiting import wait_briefly
+from stream.openmp import wait_briefly
 
 if TYPE_CHECKING:
     from stream.api import Results, load, run_stream

@@ -14,6 +14,7 @@ from stream.config.compose import override
 from stream.config.given import refuse_twice
 from stream.config.typed import in_grammar, parse
 from stream.errors import require
+from stream.files.run_folder import refuse_used_folder, run_folder_of
 from stream.formatting import stream_title
 from stream.record.run_record import RunRecord
 from stream.report.many import is_many
@@ -21,7 +22,6 @@ from stream.report.status import console_for
 from stream.run.lock import exclusive_writer
 from stream.run.new_folder import gone_unless_begun, lacking
 from stream.run.settings import compose_settings
-from stream.run_folder import refuse_used_folder, run_folder_of
 
 if TYPE_CHECKING:
     import pandas as pd

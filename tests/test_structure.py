@@ -55,17 +55,22 @@ def test_readme_tree_names_every_package() -> None:
     assert folders == {name.split("/")[0] for name in named if not name.startswith(".")}
 
 
-def test_the_example_of_a_learner_is_a_learner(stream, three_tasks) -> None:
-    """The example of how to add one, as it stands, keeps its promise."""
+@pytest.mark.parametrize(
+    ("number", "name", "trained"),
+    [(0, "BitFit", ("bias",)), (1, "Ssf", ("ssf.scale", "ssf.shift"))],
+)
+def test_the_examples_of_learners_are_learners(
+    number: int, name: str, trained: tuple[str, ...], stream, three_tasks
+) -> None:
+    """The examples of how to add one, as they stand, keep their promise."""
     page = (ROOT / "docs/how-to/add-a-method.md").read_text()
-    code = re.search(r"```python\n(.*?)```", page, re.DOTALL)
-    assert code is not None
-    module = types.ModuleType("bitfit")
-    sys.modules["bitfit"] = module  # dataclasses look their module up
-    exec(code.group(1), module.__dict__)
-    run = stream(module.BitFit(), three_tasks)
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[number]
+    module = types.ModuleType(name)
+    sys.modules[name] = module  # dataclasses look their module up
+    exec(code, module.__dict__)
+    run = stream(getattr(module, name)(), three_tasks)
     run.run()
     assert run.matrix.memory() == (2, 2)
     names = [n for n in run.learner.trained_parameters() if not n.startswith("heads.")]
     assert names
-    assert all(name.endswith(".bias") for name in names)
+    assert all(name.endswith(trained) for name in names)

@@ -26,7 +26,7 @@ from analysis.runs.collect import RecordedRun
 from analysis.runs.comparable import largest_comparable
 from analysis.runs.estimate import INTERVAL
 from analysis.runs.methods import Method, build_methods
-from stream.atomic_io import write_atomic
+from stream.files.atomic import write_atomic
 from stream.formatting import count, data_label, stream_title, visible
 from stream.record.run_record import RunRecord
 

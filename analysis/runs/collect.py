@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stream.errors import UserError
 from stream.record.run_record import RunRecord
-from stream.run_folder import FILE_NAME
+from stream.files.run_folder import FILE_NAME
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from benchmarks.evidence.runs import missing, run_all, without_places
 from benchmarks.evidence.searches import chosen_for
 from benchmarks.lines import append_line
 from stream.config.workers import WorkersConfig
+from stream.files.run_folder import FILE_NAME
 from stream.record.run_record import RunRecord
-from stream.run_folder import FILE_NAME
 
 
 def run_again(

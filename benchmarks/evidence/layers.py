@@ -10,7 +10,7 @@ from analysis.layer_ranges import NAME, as_json, measured
 from benchmarks.evidence.ablations import AS_CHOSEN
 from benchmarks.evidence.plan import ABLATED
 from benchmarks.evidence.records import RUNS, Records
-from stream.atomic_io import write_json
+from stream.files.atomic import write_json
 from stream.record.run_record import RunRecord
 
 LAYERS = f"{NAME}.json"

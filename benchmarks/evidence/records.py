@@ -15,8 +15,8 @@ import msgspec
 from benchmarks.evidence.methods import BY_NAME, SECOND, Method
 from benchmarks.evidence.plan import MINILM, SEEDS, Job, jobs
 from benchmarks.evidence.searches import best_search, chosen_for, kept_searches
+from stream.files.run_folder import FILE_NAME
 from stream.record.run_record import RunRecord
-from stream.run_folder import FILE_NAME
 
 RUNS = "runs"
 AGAIN = "again.jsonl"

@@ -18,8 +18,8 @@ from benchmarks.evidence.records import RUNS, VERIFIED, AtOnce, keep
 from benchmarks.evidence.searches import SCRATCH, chosen_for
 from stream.config.workers import WorkersConfig
 from stream.errors import UserError, first_line
+from stream.files.run_folder import FILE_NAME
 from stream.record.run_record import RunRecord
-from stream.run_folder import FILE_NAME
 from stream.workers.engine import Engine, Worker
 
 PLACES = ("data.root=", "backbone.origin=", "backbone.location=")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from stream.files.run_folder import FILE_NAME
 from stream.record.run_record import RunRecord
-from stream.run_folder import FILE_NAME
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """How fast a run learns alone, and beside programs that keep every core busy.
 
 Run: python -m benchmarks.speed.neighbour [--rounds 3] [--spins 1000 10000 100000]. Every way to
-wait (`stream.waiting`) makes the same training steps of the adapter learner with MiniLM on
+wait (`stream.openmp`) makes the same training steps of the adapter learner with MiniLM on
 generated data, in a process of its own, in turns: alone, then beside one busy loop a core.
 Ratios are what to read. Then come threads: one alone, and a process of one thread for each core.
 All ways with the same number of threads must end with the same loss and the same logits.
@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from stream.waiting import CHOSEN_BY_USER, SPINS
+from stream.openmp import CHOSEN_BY_USER, SPINS
 
 SETTINGS = ("task=[crowdflower_airline]", "device=cpu", "training.epochs=1")
 WARM = 8

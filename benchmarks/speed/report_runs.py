@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from stream.files.run_folder import FILE_NAME
 from stream.record.ledger import LedgerRow
 from stream.record.matrix import Cell
 from stream.record.run_record import (
@@ -31,7 +32,6 @@ from stream.record.run_record import (
     RunRecord,
     TimingRecord,
 )
-from stream.run_folder import FILE_NAME
 
 ROOT = Path(__file__).parent.parent.parent
 RUN = Path(sys.argv[1]) if len(sys.argv) > 1 else None

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.stress.kill import comparable
+from stream.files.run_folder import LOG_NAME
 from stream.record.run_record import RunRecord
-from stream.run_folder import LOG_NAME
 
 FILLS_CACHE = ("training.epochs=1", "training.min_steps=1", "evaluation.baseline=false")
 FILLS_CACHE += ("evaluation.reuse=on", "checkpoint.enabled=false")

@@ -29,11 +29,11 @@ from benchmarks.stress.moments import MOMENTS, count_calls, die_at
 from benchmarks.stress.other_interpreter import OtherInterpreter
 from benchmarks.warm import forked, run_main, warm_up  # which sets the number of threads first
 from stream.cli.boundary import SIGNALLED
+from stream.files.run_folder import FILE_NAME
 from stream.learners import LEARNERS
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint import CheckpointStore
 from stream.run.interrupt import WARNINGS
-from stream.run_folder import FILE_NAME
 
 TASKS = "task=[stsb,cola,crowdflower_airline]"
 SMALL = ("experiment=smoke", "device=cpu", TASKS)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks import ROOT
-from stream.run_folder import LOG_NAME
+from stream.files.run_folder import LOG_NAME
 
 SMALL = (
     "data=generated",

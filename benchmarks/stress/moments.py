@@ -17,7 +17,7 @@ MOMENTS = {
     "evaluation": "stream.run.bench:evaluate",
     "routing": "stream.evaluation.routed:evaluated",
     "write": "stream.run.checkpoint:write_atomic",  # dies with half of it in the temporary file
-    "append": "stream.atomic_io:LineLog.append",  # dies with half a line at the file's end
+    "append": "stream.files.line_log:LineLog.append",  # dies with half a line at the file's end
     "flush": "os:fsync",
     "rename": "pathlib:Path.replace",
     "clean": "pathlib:Path.unlink",

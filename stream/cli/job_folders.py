@@ -18,9 +18,9 @@ from stream.cli.outcomes import Plan
 from stream.config.composition import to_objects
 from stream.config.run import SCORE_NEUTRAL
 from stream.errors import UserError
+from stream.files.run_folder import FILE_NAME
 from stream.record.run_record import RunRecord
 from stream.run.settings import as_values, deciding_digest, deciding_values
-from stream.run_folder import FILE_NAME
 
 HASH_LETTERS = 10
 WORDS_LETTERS = 80

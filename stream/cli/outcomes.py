@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from stream.atomic_io import write_json
+from stream.files.atomic import write_json
 from stream.formatting import DASH, clock, percent, visible
 
 OUTCOMES = "outcomes"

@@ -17,7 +17,7 @@ from stream.config.names import GROUPS
 from stream.config.run import RunConfig
 from stream.config.typed import OPTIONAL, parse
 from stream.errors import NeededError, require, unknown
-from stream.run_folder import refuse_used_folder
+from stream.files.run_folder import refuse_used_folder
 
 ONLY_MULTIRUN = (
     "hydra.sweep.",

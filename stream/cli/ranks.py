@@ -27,6 +27,7 @@ from stream.config.run import RunConfig
 from stream.distributed.launched import Place
 from stream.distributed.world import World, joined_world
 from stream.errors import IsolationError, TrainingDivergedError, UserError, one_line, require
+from stream.files.run_folder import FILE_NAME
 from stream.report.status import console_for
 from stream.report.tracking import NoTracking
 from stream.run.interrupt import Interrupted
@@ -36,7 +37,6 @@ from stream.run.ranks import check_ranks
 from stream.run.resume import resumed_config
 from stream.run.session import run_in
 from stream.run.settings import compose_settings
-from stream.run_folder import FILE_NAME
 
 CHECKPOINT = "checkpoint"  # the one folder in a run folder that is read to go on
 

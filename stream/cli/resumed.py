@@ -7,9 +7,9 @@ from typing import Any
 from stream.cli.command_line import CommandLine
 from stream.config.compose import override
 from stream.errors import require
+from stream.files.run_folder import run_folder_of
 from stream.record.run_record import RunRecord
 from stream.run.settings import compose_settings
-from stream.run_folder import run_folder_of
 
 ROOT = Path("runs")
 """Where ``resume=auto`` looks."""

@@ -37,6 +37,7 @@ from stream.config.paths import conf_folder
 from stream.config.run import RunConfig
 from stream.distributed.launched import launched
 from stream.errors import UserError, is_out_of_memory, one_line
+from stream.files.run_folder import FILE_NAME
 from stream.formatting import count, data_label, from_here, stream_title
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
@@ -44,7 +45,6 @@ from stream.run.lock import exclusive_writer, require_locks
 from stream.run.new_folder import gone_unless_begun
 from stream.run.preloaded import begin_importing, import_together
 from stream.run.settings import register_groups
-from stream.run_folder import FILE_NAME
 
 PLUGINS = ("hydra/sweeper", "hydra/launcher")
 

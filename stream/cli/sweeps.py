@@ -34,12 +34,13 @@ from stream.cli.outcomes import (
 )
 from stream.config.run import RunConfig
 from stream.errors import TrainingDivergedError, UserError, is_out_of_memory, require
+from stream.files.run_folder import FILE_NAME, LOCK, LOG_NAME, check_folder_of_runs
+from stream.files.writable import SWEEP, FullDiskError
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted
 from stream.run.lock import exclusive_writer
 from stream.run.new_folder import lacking
 from stream.run.settings import as_values, deciding_values, first_difference
-from stream.run_folder import FILE_NAME, LOCK, LOG_NAME, SWEEP, FullDiskError, check_folder_of_runs
 
 UNFINISHED = "unfinished"
 IN_THIS_PROCESS = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"

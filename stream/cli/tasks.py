@@ -27,9 +27,9 @@ from stream.data.sources.finding import JSON, PARQUET, TEXT
 from stream.data.task import Task
 from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError, require
+from stream.files.writable import OWN_TASKS, check_writable, folder_errors
 from stream.formatting import count, stream_title
 from stream.run.settings import compose_settings
-from stream.run_folder import OWN_TASKS, check_writable, folder_errors
 
 SUFFIXES = (*PARQUET, *JSON, *TEXT, ".gz", ".zip", ".bz2", ".zst", ".xz")
 DIALECT_HELP = {

@@ -10,11 +10,12 @@ from stream.cli.run import of_workers
 from stream.cli.terminal import outlive_readers
 from stream.cli.trial_runs import TrialRuns
 from stream.cli.tune_line import TuneLine, read_line
+from stream.files.run_folder import check_folder_of_runs
+from stream.files.writable import Place
 from stream.formatting import count, data_label, from_here, stream_title
 from stream.run.interrupt import StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
 from stream.run.settings import register_groups
-from stream.run_folder import Place, check_folder_of_runs
 from stream.tuning.preset import write_preset
 from stream.tuning.record import FILE_NAME, TuneRecord
 from stream.tuning.search import Search, Searched, tried

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from stream.concurrent_writing import folder_at_once
 from stream.data.layout import Layout
 from stream.data.marks import ensure_marks
 from stream.data.spans.tokens import span_arrays, span_split
 from stream.data.task import Rows, Split
 from stream.data.truncation import Truncated
 from stream.errors import UserError, first_line, require
+from stream.files.concurrent import folder_at_once
 
 CHUNK_ROWS = 4096  # enough to keep the tokenizer's threads busy, few enough to save memory
 CHUNK_CHARACTERS = 4_000_000  # rows of long texts are encoded whole, so fewer of them at once

@@ -1,7 +1,10 @@
 """A learner: what follows from the few things that a method says (`stream.learners.hooks`).
 
-Which parameters a task owns and which all share, learning and serving a task, what serves it, what
-a checkpoint keeps, and what is counted.
+First its life on a model: `Learner.attach`, then `start` and `finish` around the learning of each
+task, and `serving` it. Then its state by name: what serves a task, what a checkpoint keeps of a
+task, of all tasks, and within a task, and what is counted. Both are about the same few things, so
+they are one class: what tasks own of the encoder (`stream.learners.ownership`), heads, and tensors
+of the method's own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +18,9 @@ from stream.config.shared_head import require_shares_head
 from stream.data.task import SHARED_HEAD, Task
 from stream.errors import require
 from stream.learners.hooks import Hooks, Tensors
+from stream.learners.ownership import Ownership
 from stream.learners.tags import Tags
 from stream.models.modules.active_tasks import ActiveTasks, Sources
-from stream.models.modules.by_task import task_of_parameters
 from stream.models.modules.fresh import draw_into, drawn_values, fresh_modules
 from stream.models.sparse_parameters import SparseTaskParameters
 from stream.models.storage import store_unchanged
@@ -77,7 +80,6 @@ class Learner(Hooks):
         model, encoder = self.model, self.model.encoder
         self.setup(encoder, tasks)
         encoder.to(model.device)
-        self._task_of = task_of_parameters(encoder)
         self._fresh = fresh_modules(encoder)
         for name in sorted(filter(None, self._fresh)):
             draw_into(self._fresh[name], self.seed, name)
@@ -86,6 +88,7 @@ class Learner(Hooks):
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.reads(name) and self.trains(name))
         trained = {name for name, p in encoder.named_parameters() if p.requires_grad}
+        self.ownership = Ownership.of(encoder, self.tags)
         store_unchanged(
             encoder, encoder.pretrained - trained, storage=model.storage, learner=self.name
         )
@@ -95,9 +98,8 @@ class Learner(Hooks):
             "trains nothing in the encoder",
         )
         self.read_parameters = encoder.read_parameters()
-        owned = [name for name in self.read_parameters if self._is_owned(name)]
         kind = SparseTaskParameters if self.tags.sparse_differences else TaskParameters
-        self.task_parameters: TaskParameters = kind(encoder, owned)
+        self.task_parameters: TaskParameters = kind(encoder, self.ownership.copied)
 
     @property
     def stream_tasks(self) -> Sequence[Task]:
@@ -105,33 +107,27 @@ class Learner(Hooks):
         assert self.tags.is_multitask, f"{self.name} is no multi-task method: it sees task by task"
         return self._stream
 
-    def _is_owned(self, name: str) -> bool:
-        """Return whether each task has its own copy of the encoder's parameter ``name``."""
-        return self.tags.parameter_isolation and name not in self._task_of and self.trains(name)
-
-    def is_shared(self, name: str) -> bool:
-        """Return whether learning changes the encoder's parameter ``name`` for all tasks."""
-        by_task = name in self._task_of and not self.tags.is_multitask
-        trained = self.model.encoder.reads(name) and self.trains(name)
-        return trained and not by_task and not self._is_owned(name)
-
     def shared_parameters(self) -> dict[str, torch.nn.Parameter]:
         """Return what all tasks share and learning changes, by its name in the encoder.
 
         A head that all share is among them by its name in the model: the published
         class-incremental forms of EWC, SI and A-GEM treat the classifier as any other weight.
         """
-        named = self.model.encoder.named_parameters()
-        found = {name: parameter for name, parameter in named if self.is_shared(name)}
+        found = self._shared_of_encoder()
         if SHARED_HEAD in self.model.heads and self.shares_head:
             head = self.model.head(SHARED_HEAD)
             found |= {f"heads.{SHARED_HEAD}.{name}": p for name, p in head.named_parameters()}
         return found
 
+    def _shared_of_encoder(self) -> dict[str, torch.nn.Parameter]:
+        """Return the encoder's parameters that all tasks share and learning changes, by name."""
+        named = self.model.encoder.named_parameters()
+        return {name: parameter for name, parameter in named if name in self.ownership.shared}
+
     @property
     def has_task_modules(self) -> bool:
         """Whether the encoder holds modules by the names of tasks."""
-        return bool(self._task_of)
+        return bool(self.ownership.task_of)
 
     @property
     def serves_together(self) -> bool:
@@ -170,7 +166,7 @@ class Learner(Hooks):
         self.model.learning = frozenset(each.name for each in new)
         for name, head in self.model.heads.items():
             head.requires_grad_(self.trains_head(name, task))
-        for name, owner in self._task_of.items():
+        for name, owner in self.ownership.task_of.items():
             own = owner == task.name or self.tags.is_multitask
             self.read_parameters[name].requires_grad_(own and self.trains(name))
 
@@ -239,8 +235,8 @@ class Learner(Hooks):
         own = self.task_parameters.tensors(task)
         if own is None:
             raise KeyError(f"task {task!r} was not learned")
-        read = set(self._serving_sources(task).names)
-        modules = {n: self.read_parameters[n] for n, of in self._task_of.items() if of in read}
+        read = self.ownership.modules_of(*self._serving_sources(task).names)
+        modules = {name: self.read_parameters[name] for name in read}
         named = {f"encoder.{name}": tensor for name, tensor in {**modules, **own}.items()}
         head = self.model.head_state(self._head_of(task))
         return {**self.common_state(task), **named, **head, **extra}
@@ -250,7 +246,8 @@ class Learner(Hooks):
         del task  # what serves one task may be of another encoder than what serves the next
         if not self.tags.uses_encoder:
             return {}
-        shared = {n: p for n, p in self.read_parameters.items() if n not in self._task_of}
+        task_of = self.ownership.task_of
+        shared = {n: p for n, p in self.read_parameters.items() if n not in task_of}
         return {f"encoder.{n}": t for n, t in self.task_parameters.common(shared).items()}
 
     def _extra(self, task: str) -> Tensors:
@@ -276,11 +273,7 @@ class Learner(Hooks):
         """Return the parameters of the modules of ``task``; those of multi-task ones are shared."""
         if self.tags.is_multitask:
             return {}
-        return {
-            name: self.read_parameters[name]
-            for name, owner in self._task_of.items()
-            if owner == task
-        }
+        return {name: self.read_parameters[name] for name in self.ownership.modules_of(task)}
 
     def load_task_state(
         self, task: Task, tensors: Mapping[str, torch.Tensor], *, serve_only: bool = False
@@ -327,7 +320,7 @@ class Learner(Hooks):
             return
         self.model.forget_head(task.name)
         self.task_parameters.forget(task.name)
-        if task.name in self._task_of.values():
+        if task.name in self.ownership.task_of.values():
             draw_into(self._fresh[task.name], self.seed, task.name)
 
     def shared_state(self) -> Tensors:
@@ -337,8 +330,7 @@ class Learner(Hooks):
             kept |= {f"{BUFFER}{name}": rows for name, rows in self.buffer.state().items()}
         if self.tags.parameter_isolation:
             return kept
-        named = self.model.encoder.named_parameters()
-        model = {f"encoder.{name}": p for name, p in named if self.is_shared(name)}
+        model = {f"encoder.{name}": p for name, p in self._shared_of_encoder().items()}
         learned = {task.name for task in self.learned}
         ahead = [name for name in self.model.heads if name not in learned]
         heads = {n: t for name in ahead for n, t in self.model.head_state(name).items()}

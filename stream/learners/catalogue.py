@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stream.concurrent_writing import write_once
 from stream.config.paths import cache_folder
 from stream.config.setting import Settings
+from stream.files.concurrent import write_once
 from stream.learners.description import LearnerDescription
 from stream.learners.outline import Outline, no_learner, stand_in
 from stream.version import installed_version

@@ -74,7 +74,7 @@ class Hat(Learner):
 
     def learning_rate(self, name: str) -> float:
         """Return that of the gates, which belong to tasks inside the encoder, or the usual one."""
-        of_gate = self._task_of.get(name.removeprefix("encoder.")) is not None
+        of_gate = name.removeprefix("encoder.") in self.ownership.task_of
         return self.gate_lr if of_gate else super().learning_rate(name)
 
     def begin_task(self, task: Task) -> None:

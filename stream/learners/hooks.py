@@ -5,12 +5,10 @@ hyperparameters and the members of `Hooks`, nothing else. `stream.learners.base`
 from them. A constructor stores hyperparameters and does nothing else; state appears in `attach`,
 which calls `setup`.
 
-A parameter of the encoder that `trains` names is one of three:
+A parameter of the encoder that `trains` names is one of three (`stream.learners.ownership`):
 
-- inside a `ByTask` container (modules by the names of tasks): it belongs to that task, is trained
-  while the task is learned, and is read by the tasks whose `sources` name it;
-- else, with ``tags.parameter_isolation``: each task owns a copy, which is put into the encoder to
-  learn or serve the task;
+- inside a `ByTask` container (modules by the names of tasks) it belongs to that task;
+- else, with ``tags.parameter_isolation``, each task owns a copy;
 - else all tasks share it.
 
 With ``scenario=shared_head`` one head answers all tasks, and a text is served without knowing its

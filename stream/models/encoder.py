@@ -33,8 +33,7 @@ class Encoder(nn.Module):
         """Take transformers' model; its family is looked up unless it is given.
 
         Raises:
-            UserError: a pooling that the encoder has not, an unknown family, or layers that are not
-                used equally often.
+            UserError: a pooling that the encoder has not, or an unknown family.
         """
         super().__init__()
         self.body = body

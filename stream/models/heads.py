@@ -70,7 +70,7 @@ class SharedHead(Head):
         head = SharedHead(torch.cat([self.weight.detach(), rows]), self.total)
         with torch.no_grad():
             head.bias[: self.outputs] = self.bias
-        return head.train(self.training)
+        return head
 
 
 class States(NamedTuple):

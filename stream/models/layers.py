@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from stream.errors import UserError, require
+from stream.errors import UserError
 from stream.models.families.family import Family, FusedMap
 from stream.models.families.paths import layers_of
 from stream.models.places import POSITIONS, AttentionMaps, LinearMap, Part, SubLayer, Uses
@@ -18,28 +18,15 @@ class Layers:
     """
 
     def __init__(self, body: nn.Module, family: Family):
-        """Take transformers' encoder and its family.
-
-        Raises:
-            UserError: layers that are not used equally often.
-        """
+        """Take transformers' encoder and its family, which `check_paths` has compared."""
         self._body, self._family = body, family
         self.uses = self._count_uses()
 
     def _count_uses(self) -> Uses | None:
-        """Count the uses of layers that are used several times; None where each is used once.
-
-        Raises:
-            UserError: layers that are not used equally often.
-        """
+        """Count the uses of layers that are used several times; None where each is used once."""
         layers = self.modules()
         if len(layers) == self.num_used:
             return None
-        require(
-            self.num_used % len(layers) == 0,
-            f"{type(self._body).__name__}: num_hidden_layers={self.num_used} is not a multiple of "
-            f"the {len(layers)} layers that are used in turn",
-        )
         uses = Uses()
         self._body.register_forward_pre_hook(uses.begin_pass)
         for layer in layers:

@@ -14,8 +14,10 @@ from typing import Any, Literal, Self
 import msgspec
 import numpy as np
 
-from stream.atomic_io import whole_lines, write_atomic
 from stream.errors import UserError, first_line, require
+from stream.files.atomic import write_atomic
+from stream.files.line_log import whole_lines
+from stream.files.run_folder import FILE_NAME, ROWS_NAME, SCHEMA
 from stream.record.derived import Derivation
 from stream.record.ledger import LedgerRecord
 from stream.record.matrix import Cell, ScoreMatrix
@@ -37,7 +39,6 @@ from stream.record.rows import (
     unfinished_of,
 )
 from stream.record.selection import SelectionRecord
-from stream.run_folder import FILE_NAME, ROWS_NAME, SCHEMA
 
 SCHEMAS = (1, SCHEMA)
 """What is understood: in the first one, a reused cell stands whole."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from stream.atomic_io import write_atomic
+from stream.files.atomic import write_atomic
 from stream.record.run_record import RunRecord
 
 NAMES = ("matrix", "scores", "forgetting", "parameters")

@@ -18,13 +18,13 @@ from stream.config.run import RunConfig
 from stream.data.prepare.account_lines import account_lines
 from stream.data.prepare.shortages import shortages
 from stream.data.task import Task
+from stream.files.run_folder import LOG_NAME
 from stream.formatting import clock, count, data_label, percent, signed, stream_title
 from stream.record.run_record import RunRecord
 from stream.report.many import is_many
 from stream.report.plan import WorkPlan
 from stream.report.status import INDENT, Status
 from stream.report.summary import as_text, closing_table, memory_line, told_unlearned
-from stream.run_folder import LOG_NAME
 
 TRAIN_COST = 3  # a training example costs about as much as three evaluated ones
 RATE_MEMORY = 0.9

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stream.errors import UserError, choose, first_line
-from stream.run_folder import Place, check_writable
+from stream.files.writable import Place, check_writable
 
 # What the variable may say: "run" and "dryrun" are old names of the first two.
 MODES = {"online": "online", "run": "online", "offline": "offline", "dryrun": "offline"}

@@ -43,7 +43,7 @@ class PretrainedFeatures:
         for name, parameter in list(self._encoder.named_parameters()):
             if name in first:
                 mine = torch.nn.Parameter(first[name], requires_grad=False)
-            elif name in inside and not learner.is_shared(name):
+            elif name in inside and name not in learner.ownership.shared:
                 mine = inside[name]
             else:
                 continue

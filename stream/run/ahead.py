@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from stream.atomic_io import write_atomic
+from stream.files.atomic import write_atomic
 from stream.run.checkpoint import FOLDER as CHECKPOINT
 from stream.run.packed import PackedPosition
 from stream.run.worker import Learned, Position, Result, Unit

@@ -22,9 +22,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from stream.atomic_io import Extent, LineLog, read_extent, write_atomic
 from stream.errors import UserError, first_line
-from stream.run_folder import ROWS_NAME
+from stream.files.atomic import write_atomic
+from stream.files.line_log import Extent, LineLog, read_extent
+from stream.files.run_folder import ROWS_NAME
 
 LOG = logging.getLogger(__name__)
 FOLDER = "checkpoint"

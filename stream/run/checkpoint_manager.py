@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 import torch
 
-from stream.atomic_io import LineLog
 from stream.config.run import CheckpointConfig
 from stream.data.task import Task
 from stream.errors import UserError, first_line, understood
+from stream.files.line_log import LineLog
+from stream.files.run_folder import ROWS_NAME
 from stream.learners.base import Learner
 from stream.record.rows import (
     RowRecord,
@@ -31,7 +32,6 @@ from stream.record.run_record import RunRecord
 from stream.routing.base import Router
 from stream.run.checkpoint import BrokenCheckpointError, Checkpoint, CheckpointStore
 from stream.run.selecting import Selecting
-from stream.run_folder import ROWS_NAME
 from stream.training.snapshot import FitSnapshot
 
 OF_TASKS = "task/"  # begins the names of the groups of what a task owns

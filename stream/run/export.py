@@ -16,11 +16,12 @@ import msgspec
 import torch
 from safetensors.torch import save
 
-from stream.atomic_io import write_atomic, write_json
 from stream.config.data import GeneratedData
 from stream.config.paths import tokenizer_location
 from stream.data.task import Task
 from stream.errors import require, understood, unknown
+from stream.files.atomic import write_atomic, write_json
+from stream.files.writable import EXPORT, check_writable, folder_errors
 from stream.learners.base import Learner
 from stream.run.exported import (
     ENCODER,
@@ -36,7 +37,6 @@ from stream.run.exported import (
 from stream.run.load import serve_run
 from stream.run.run import Run
 from stream.run.selecting import Selecting
-from stream.run_folder import EXPORT, check_writable, folder_errors
 
 
 def export_task(run: Path, task: str, out: Path, *, with_encoder: bool = False) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def is_shared(learner: Learner, name: str) -> bool:
     """Return whether learning changes a tensor of the encoder for all tasks."""
     if not learner.tags.uses_encoder or not name.startswith("encoder."):
         return False
-    return learner.is_shared(name.removeprefix("encoder."))
+    return name.removeprefix("encoder.") in learner.ownership.shared
 
 
 def read_export(folder: Path) -> Exported:

@@ -7,12 +7,12 @@ from pathlib import Path
 from stream.config.run import RunConfig
 from stream.data.task import Task
 from stream.errors import UserError, require, understood, unknown
+from stream.files.run_folder import run_folder_of
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint_manager import SavedRun
 from stream.run.run import Run
 from stream.run.settings import recorded_config
 from stream.run.setup import build_run
-from stream.run_folder import run_folder_of
 
 
 def serve_run(folder: Path, device: str = "auto") -> Run:

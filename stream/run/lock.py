@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from stream.errors import UserError, require
-from stream.run_folder import LOCK, RUN, folder_errors
+from stream.files.run_folder import LOCK
+from stream.files.writable import RUN, folder_errors
 
 LOG = logging.getLogger(__name__)
 HELD = (errno.EWOULDBLOCK, errno.EAGAIN)

@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from stream.errors import UserError
-from stream.run_folder import LOCK, LOG_NAME
+from stream.files.run_folder import LOCK, LOG_NAME
 
 
 def lacking(folder: Path) -> list[Path]:

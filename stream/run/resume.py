@@ -8,6 +8,7 @@ from typing import Any
 
 from stream.config.run import SCORE_NEUTRAL, RunConfig
 from stream.errors import UserError, require
+from stream.files.run_folder import FILE_NAME, ROWS_NAME
 from stream.record.run_record import RunRecord
 from stream.run.checkpoint_manager import SavedRun
 from stream.run.run import Run
@@ -18,7 +19,6 @@ from stream.run.settings import (
     first_difference,
     recorded_config,
 )
-from stream.run_folder import FILE_NAME, ROWS_NAME
 
 LOG = logging.getLogger(__name__)
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from rich.console import Console
 
 from stream.config.run import RunConfig
+from stream.files.run_folder import refuse_used_folder
+from stream.files.writable import RUN, folder_errors
 from stream.report.progress import Display
 from stream.run.runner import run_stream
 from stream.run.settings import with_learner
-from stream.run_folder import RUN, folder_errors, refuse_used_folder
 from stream.training.gpu_memory import give_gpu_memory_back
 
 

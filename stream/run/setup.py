@@ -17,6 +17,7 @@ from stream.data.text_encoder import TextEncoder
 from stream.errors import require
 from stream.evaluation.routed import Routing
 from stream.evaluation.task_metrics import check_metrics
+from stream.files.writable import CACHE, folder_errors
 from stream.formatting import count
 from stream.learners.base import Learner
 from stream.models.encoder import Encoder, load_encoder
@@ -30,7 +31,6 @@ from stream.run.new_record import data_record, new_record
 from stream.run.preloaded import ENCODERS, import_together
 from stream.run.run import Run
 from stream.run.selecting import Selecting
-from stream.run_folder import CACHE, folder_errors
 
 
 @dataclass(frozen=True)

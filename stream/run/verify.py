@@ -10,6 +10,7 @@ import msgspec
 from stream.config.run import CheckpointConfig
 from stream.data.task import Task
 from stream.errors import first_line, understood
+from stream.files.run_folder import FILE_NAME, run_folder_of
 from stream.record.matrix import Cell
 from stream.record.run_record import RunRecord, read_values
 from stream.run.accounting import ServedFingerprints, count_stored, router_storage
@@ -19,7 +20,6 @@ from stream.run.load import config_on, load_weights
 from stream.run.run import Run
 from stream.run.settings import first_difference
 from stream.run.setup import build_run
-from stream.run_folder import FILE_NAME, run_folder_of
 
 WITH_ROWS = (
     "matrix",

@@ -20,7 +20,7 @@ CONSTANT = {  # what the base class sets once in `attach`, or changes between ta
     "buffer",
     "task_parameters",
     "read_parameters",
-    "_task_of",
+    "ownership",
     "_fresh",
     "_stream",
 }

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from stream.atomic_io import write_atomic
 from stream.config.setting import Settings
+from stream.files.atomic import write_atomic
 from stream.formatting import count
 from stream.tuning.record import LearnerRecord, TuneRecord
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from stream.atomic_io import write_atomic
+from stream.files.atomic import write_atomic
 
 FILE_NAME = "trials.json"
 SCHEMA = 1

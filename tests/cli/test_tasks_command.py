@@ -1,4 +1,4 @@
-"""`python -m stream.tasks`, and a stream on a person's own file, from CSV to results."""
+"""`task-stream tasks`, and a stream on a person's own file, from CSV to results."""
 
 import csv
 import json
@@ -37,12 +37,12 @@ def test_from_a_file_to_a_stream_in_three_commands(reviews: Path, tmp_path: Path
         return out
 
     others = other_files(tmp_path)
-    report = call("stream.tasks", "inspect", "reviews.csv", *others)
+    report = call("stream", "tasks", "inspect", "reviews.csv", *others)
     assert "cp1252" in report
     assert "semicolon" in report
     assert "1 row with nothing in 'verdict'" in report
     files = ["data=files"]
-    shown = call("stream.tasks", "show", "reviews", *files, "--config-dir", "my-tasks")
+    shown = call("stream", "tasks", "show", "reviews", *files, "--config-dir", "my-tasks")
     assert "1 no_text (line 202)" in shown
     assert "1 no_label (line 203)" in shown
     command = shlex.split(report.splitlines()[-1].partition(": ")[2])

@@ -19,9 +19,9 @@ from stream.cli.trial_runs import TrialSweep, run_trial
 from stream.cli.tune_line import read_line
 from stream.config.compose import searched_too
 from stream.errors import UserError
+from stream.files.run_folder import FILE_NAME
 from stream.record.run_record import RunRecord
 from stream.run.settings import compose_settings
-from stream.run_folder import FILE_NAME
 from stream.tuning.options import TuneOptions
 from stream.tuning.record import TuneRecord
 from stream.tuning.space import Interval

@@ -114,6 +114,47 @@ def test_evaluation_sees_every_row_once_within_the_token_budget() -> None:
     assert widths == sorted(widths, reverse=True)
 
 
+def test_evaluation_fills_its_batches() -> None:
+    """One more row would be more tokens than allowed."""
+    task = made_task("a", rows=50)
+    batches = [
+        batch for _, batch in evaluation_batches([(task, task.split("test"))], 0, batch_tokens=100)
+    ]
+    assert len(batches) > 3
+    assert all((len(batch) + 1) * batch.width > 100 for batch in batches[:-1])
+
+
+def test_rows_of_sixteen_batches_are_sorted_by_length_together() -> None:
+    lengths = np.random.default_rng(0).permutation(16 * 4) + 1
+    batches = epoch_order(lengths, 4, np.random.default_rng(1))
+    spans = sorted((int(lengths[b].min()), int(lengths[b].max())) for b in batches)
+    assert spans == [(first, first + 3) for first in range(1, 16 * 4, 4)]
+    assert spans != [(int(lengths[b].min()), int(lengths[b].max())) for b in batches]
+
+
+def test_what_a_graph_reads_is_the_next_batch_alone() -> None:
+    """A narrower batch follows a wider one: of that no token is left."""
+    task, split = (task := made_task("a")), task.split("train")
+    by_length = np.argsort(split.lengths)
+    short, long = (collate([(task, split, rows)], 0) for rows in (by_length[:4], by_length[-4:]))
+    assert short.width < long.width
+    inputs = long.padded(len(long), long.width + 8)
+    inputs.copy_from(short)
+    assert torch.equal(inputs.attention_mask.sum(1), short.attention_mask.sum(1))
+    model = TaskModel(tiny_encoder(), 0).eval()
+    model.add_head(task)
+    torch.testing.assert_close(model(inputs)[0], model(short)[0])
+
+
+def test_neighbouring_tasks_of_a_batch_have_the_width_of_the_longest() -> None:
+    task, split = (task := made_task("a")), task.split("train")
+    by_length = np.argsort(split.lengths)
+    pieces = [(task, split, rows) for rows in (by_length[-2:], by_length[:2], by_length[2:4])]
+    for chosen in (slice(0, 2), slice(1, 3)):
+        alone, expected = collate(pieces, 0).only(chosen), collate(pieces[chosen], 0)
+        assert torch.equal(alone.input_ids, expected.input_ids)
+
+
 def test_several_tasks_share_batches() -> None:
     chosen = [(task, task.split("test")) for task in (made_task("a", 2), made_task("b", None))]
     seen: list[list[int]] = [[], []]

@@ -283,8 +283,8 @@ def files(folder: Path) -> dict[Path, bytes]:
 @pytest.mark.slow
 def test_several_runs_at_once_agree(tmp_path: Path) -> None:
     def prepare(cache: str) -> Started:
-        given = ("prepare", "task=[cola]", "backbone=tiny", f"cache={cache}")
-        return Started(tmp_path, "stream.tasks", *given)
+        given = ("tasks", "prepare", "task=[cola]", "backbone=tiny", f"cache={cache}")
+        return Started(tmp_path, "stream", *given)
 
     for started in [prepare("shared"), prepare("shared"), prepare("alone")]:
         assert started.result()[::2] == (0, "")

@@ -46,6 +46,17 @@ def test_the_mean_over_slices_is_that_of_the_whole(counts: tuple[int, ...]) -> N
             assert torch.equal(labels[: part.slice.own], own[: part.slice.own])
 
 
+def test_the_mean_over_slices_of_rehearsed_rows_is_that_of_the_whole() -> None:
+    """They are no `Batch`: all tasks' rows side by side, of which none is a part of its own."""
+    mixture = Rehearsal.of(batch_of(2, 4, 3), TASKS).remembered
+    assert mixture is not None
+    assert len(mixture) == 7
+    slices = [mixture.sliced(rank, 3) for rank in range(3)]
+    means = [mine.mean(mine.input_ids.sum(1).double()) for mine in slices]
+    expected = mixture.input_ids.sum(1).double().mean()
+    torch.testing.assert_close(torch.stack(means).mean(), expected)
+
+
 def test_a_captured_batch_takes_slices_of_other_sizes() -> None:
     """What a graph reads is filled in place: examples, who counts, and the labels of all ranks."""
     batch = Rehearsal.of(batch_of(8, 4), TASKS)

@@ -222,8 +222,8 @@ def test_layers_that_are_left_out_are_uses() -> None:
     ("given", "words"),
     [
         ({"inner_group_num": 2}, "inner_group_num=2 cannot be used here; it must be 1"),
-        ({"num_hidden_groups": 2}, "2 (layers that are used in turn|modules for 3 layers)"),
-        ({"num_hidden_groups": 4}, "4 (layers that are used in turn|modules for 3 layers)"),
+        ({"num_hidden_groups": 2}, "2 modules for 3 layers"),
+        ({"num_hidden_groups": 4}, "4 modules for 3 layers"),
     ],
 )
 def test_layers_that_are_not_used_in_equal_runs_are_refused(given: Any, words: str) -> None:

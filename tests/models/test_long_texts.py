@@ -48,6 +48,11 @@ def test_a_graph_has_little_padding_and_there_are_few(most: int | None) -> None:
     assert {w for w in found if w <= 512} == set(WIDTHS[:10])  # those of short texts as ever
 
 
+def test_a_batch_that_fits_a_graph_or_needs_more_than_there_are_positions_is_not_padded() -> None:
+    assert [graph_width(width, None) for width in WIDTHS] == list(WIDTHS)
+    assert graph_width(520, 514) == 520  # 514 tokens, in eights
+
+
 def test_padding_of_long_texts_is_coarser() -> None:
     lengths = np.arange(1, LONGEST + 1)
     found = np.array([padded_length(lengths[i : i + 1]) for i in range(LONGEST)])

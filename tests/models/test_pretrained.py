@@ -22,12 +22,13 @@ from stream.data.batching import collate
 from stream.errors import UserError
 from stream.models.encoder import Encoder, load_encoder
 from stream.models.pretrained import check_backbone, check_vocabulary, with_idle_pooling
+from stream.models.weights import check_whole
 from stream.report.progress import Display
 from stream.report.tracking import NoTracking
 from stream.run.runner import run_stream
 from stream.run.setup import build_run
 from stream.run.verify import verify
-from tests.builders import TINY, VOCABULARY, made_task
+from tests.builders import TINY, VOCABULARY, made_task, tiny_encoder
 from tests.models.tiny_families import FAMILIES
 
 SHAPE = {**{k: v for k, v in TINY.items() if k != "model_type"}, "num_hidden_layers": 4}
@@ -239,6 +240,23 @@ def test_half_precision_is_computed_in_float32_and_said(
 def test_a_digest_is_that_of_the_weights(whole: Path) -> None:
     with pytest.raises(UserError, match=r"has SHA-256 [0-9a-f]{64}, expected 00"):
         loaded(whole, sha256="00")
+
+
+def test_every_kind_of_fault_is_told_with_three_names_and_how_many_more() -> None:
+    report = {
+        "missing_keys": ["d", "b", "a", "c", "e"],
+        "unexpected_keys": ["x"],
+        "mismatched_keys": [("w", [2, 3], [4, 3])],
+        "error_msgs": ["no memory"],
+    }
+    family = tiny_encoder().family
+    with pytest.raises(UserError) as error:
+        check_whole(report, "folder", family, "bert")
+    assert str(error.value).endswith(
+        ": 5 missing (a, b, c and 2 more), 1 unexpected (x), "
+        "1 of another shape (w [2, 3] instead of [4, 3]), 1 not loaded (no memory)"
+    )
+    check_whole({key: [] for key in report}, "folder", family, "bert")
 
 
 def test_a_pooler_that_is_lacking_matters_to_pooling_alone(whole: Path, tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 import torch
 
-from stream.atomic_io import LineLog
 from stream.config.run import CheckpointConfig, TrainingConfig
 from stream.data.task import Task
 from stream.errors import UserError
+from stream.files.line_log import LineLog
 from stream.fingerprint import tensor_digest
 from stream.learners.finetune import Finetune
 from stream.learners.frozen import Frozen
@@ -103,7 +103,7 @@ def test_a_full_disk_leaves_the_generations_before_untouched(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stream.atomic_io.os.fsync", full)
+    monkeypatch.setattr("stream.files.line_log.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         store.write(groups(4.0), {"number": 4.0})
     monkeypatch.undo()

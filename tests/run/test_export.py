@@ -135,8 +135,8 @@ def test_the_adapters_library_serves_the_same(
 
 
 def test_the_commands_of_the_docs(finished: Path, tmp_path: Path) -> None:
-    made = ("stream.export", str(finished), "--task", TASK, "--out", str(tmp_path / "out"))
-    served = ("stream.predict", str(tmp_path / "out"), "--task", TASK)
+    made = ("stream", "export", str(finished), "--task", TASK, "--out", str(tmp_path / "out"))
+    served = ("stream", "predict", str(tmp_path / "out"), "--task", TASK)
     code, out, err = run_module(ROOT, *made)
     assert (code, err) == (0, "")
     serve = f"task-stream predict {tmp_path / 'out'} --task {TASK} < texts"

@@ -78,7 +78,7 @@ def test_prepare_once_then_run_with_sockets_closed(hub: Hub, tmp_path: Path) -> 
     online = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_HOME": str(hf), "HOME": str(home)}
     home.mkdir()
     prepared = subprocess.run(
-        [sys.executable, "-m", "stream.tasks", "prepare", *STREAM, *cache],
+        [sys.executable, "-m", "stream", "tasks", "prepare", *STREAM, *cache],
         cwd=tmp_path,
         env=ENVIRONMENT | online | {"PYTHONPATH": str(ROOT)},
         capture_output=True,

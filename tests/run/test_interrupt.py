@@ -15,6 +15,7 @@ from rich.console import Console
 from benchmarks.stress.kill import comparable
 from stream.cli.sweeps import requeue
 from stream.config.run import RunConfig
+from stream.files.run_folder import FILE_NAME
 from stream.run.interrupt import (
     DEMANDS,
     WARNINGS,
@@ -24,7 +25,6 @@ from stream.run.interrupt import (
 )
 from stream.run.session import run_in
 from stream.run.settings import compose_settings
-from stream.run_folder import FILE_NAME
 
 SIGNALS = (*DEMANDS, *WARNINGS)
 HUP, USR1, USR2 = WARNINGS

@@ -7,9 +7,9 @@ import pytest
 
 from stream.cli.main import main
 from stream.errors import UserError
+from stream.files.run_folder import FILE_NAME, LOCK, LOG_NAME
 from stream.run.interrupt import Interrupted
 from stream.run.new_folder import gone_unless_begun, lacking
-from stream.run_folder import FILE_NAME, LOCK, LOG_NAME
 
 ENDS = {"mistake": UserError("no such device"), "signal": Interrupted(2), "fault": ValueError()}
 

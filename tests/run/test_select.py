@@ -20,6 +20,7 @@ from stream.config.run import RunConfig
 from stream.config.select import Candidate, candidates_of
 from stream.errors import UserError
 from stream.evaluation.evaluate import evaluate
+from stream.files.run_folder import FILE_NAME
 from stream.learners import LEARNERS
 from stream.models.encoder import load_encoder
 from stream.models.task_model import TaskModel
@@ -35,7 +36,6 @@ from stream.run.session import run_in
 from stream.run.settings import compose_settings
 from stream.run.setup import build_run
 from stream.run.verify import verify
-from stream.run_folder import FILE_NAME
 from stream.training.loop import fit
 
 TINY = ("task=[stsb,cola]", "backbone=tiny", "device=cpu", "data.train=24", "data.validation=12")

@@ -17,12 +17,12 @@ from benchmarks.stress.kill import comparable
 from stream.config.run import EvaluationConfig, ProbeConfig, RunConfig
 from stream.config.workers import WorkersConfig
 from stream.errors import TrainingDivergedError, UserError
+from stream.files.run_folder import FILE_NAME
 from stream.learners import LEARNERS
 from stream.run import runner
 from stream.run.ahead import Ahead
 from stream.run.interrupt import Interrupted
 from stream.run.session import run_in
-from stream.run_folder import FILE_NAME
 from stream.training.loop import fit
 from stream.workers.processes import Processes
 from tests.builders import SHORT

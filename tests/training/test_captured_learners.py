@@ -19,6 +19,7 @@ from stream.learners.base import Learner
 from stream.learners.ewc import Ewc
 from stream.learners.finetune import Finetune
 from stream.learners.replay import Replay
+from stream.learners.workload import Epoch
 from stream.models.encoder import Encoder
 from stream.models.losses import batch_loss
 from stream.models.task_model import TaskModel
@@ -35,6 +36,7 @@ from tests.training.test_engine import GPU, cuda, learned
 
 TRAINING = TrainingConfig(epochs=1, min_steps=0, batch_size=8)
 EAGER = ("gem",)
+Results = tuple[list[float], list[float]]
 
 
 def changes_steps(name: str) -> bool:
@@ -76,7 +78,7 @@ def small(name: str, lr: float | None = None) -> Learner:
     return learner
 
 
-def results_of(learner: Learner, kind: str) -> tuple[list[float], list[float]]:
+def results_of(learner: Learner, kind: str) -> Results:
     """Learn tasks on the CPU, as if it were a GPU; return the loss of every step, and what is left.
 
     That is the loss of the last task's rows, and how large the tensors are that are kept.
@@ -92,6 +94,12 @@ def results_of(learner: Learner, kind: str) -> tuple[list[float], list[float]]:
     with torch.no_grad():
         left = batch_loss(batch, learner.model.eval()(batch))
     return losses, [float(left), *map(float, kept)]
+
+
+def close(found: Results, expected: Results) -> None:
+    """Check losses, and what is left."""
+    one, other = (torch.tensor([*losses, *rest]) for losses, rest in (found, expected))
+    torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
 
 def both_results(make: Callable[[], Learner]) -> tuple[list[float], list[float], str]:
@@ -129,6 +137,81 @@ def test_a_step_made_again_on_the_same_tensors_learns_what_an_eager_one_does(nam
     expected, found, refusal = both_results(lambda: small(name, lr=1e-3))
     assert refusal == ""
     torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=1e-5, atol=1e-5)
+
+
+@dataclass
+class Small(Finetune):
+    """Wants small logits: a loss of the method's own, which reads every one of them."""
+
+    weight: float = 1.0
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        logits = self.model(batch)
+        return batch_loss(batch, logits) + self.weight * batch.mean(logits[0].square().mean(1))
+
+
+def test_a_loss_of_ones_own_sees_the_outputs_of_the_task_alone() -> None:
+    with graphs_as_tapes(), refusals() as said:
+        found = results_of(Small(lr=1e-3), "captured")
+    assert said == []
+    close(found, results_of(Small(lr=1e-3), "eager"))
+
+
+def test_a_replay_has_the_dropout_of_the_step_that_it_is_compared_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(f"{__name__}.still_encoder", lambda: tiny_encoder(num_hidden_layers=1))
+    with graphs_as_tapes() as tapes, refusals() as said:
+        results_of(Small(lr=1e-3, weight=1e3), "captured")
+    assert said == []
+    assert sum(tape.replays for tape in tapes) > len(tapes)
+
+
+@dataclass
+class Fading(Finetune):
+    """Learns less with every step, by a number in Python."""
+
+    factor: float = 1.0
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        return self.factor * super().loss(batch)
+
+    def after_step(self, batch: Batch) -> None:
+        self.factor /= 2
+
+
+def test_a_number_that_changes_is_not_that_of_an_earlier_step() -> None:
+    with graphs_as_tapes():
+        found = results_of(Fading(lr=1e-3), "captured")
+    close(found, results_of(Fading(lr=1e-3), "eager"))
+
+
+def test_losses_that_are_read_later_are_those_of_their_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a GPU the log reads those of many steps at once."""
+    later = lambda log, loss, lr: log._pending.append((loss, lr))  # noqa: E731
+    monkeypatch.setattr("stream.training.fit_state._LossLog.add", later)
+    with graphs_as_tapes():
+        found = results_of(Finetune(lr=1e-3), "captured")
+    close(found, results_of(Finetune(lr=1e-3), "eager"))
+
+
+@dataclass
+class Mixing(Finetune):
+    """Learns rows of the first task beside those of the present one, in the same batch."""
+
+    def training_batches(self, task: Task, epoch: Epoch) -> Iterator[Batch]:
+        for batch in super().training_batches(task, epoch):
+            rows = [(each, each.split("train"), np.arange(4)) for each in (task, *self.learned)]
+            yield collate(rows, 0) if self.learned else batch
+
+
+def test_a_batch_of_several_tasks_is_executed() -> None:
+    with graphs_as_tapes() as tapes:
+        found = results_of(Mixing(lr=1e-3), "captured")
+    assert sum(tape.replays for tape in tapes) == 1  # the only batch of the first task
+    close(found, results_of(Mixing(lr=1e-3), "eager"))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from stream.concurrent_writing import write_once
+from stream.files.concurrent import write_once
 
 SETTLED_S = 60.0
 """How long ago a file must have changed last for its times to tell a later change.

@@ -22,7 +22,6 @@ from typing import Any
 
 import msgspec
 
-from stream.concurrent_writing import WRITING, folder_at_once
 from stream.config.paths import cache_folder
 from stream.config.run import RunConfig
 from stream.config.task import TaskSpec
@@ -35,6 +34,7 @@ from stream.data.spans.answers import Answers
 from stream.data.table import Account
 from stream.data.task import Split, Task
 from stream.errors import UserError
+from stream.files.concurrent import WRITING, folder_at_once
 from stream.version import installed_version
 
 LOG = logging.getLogger(__name__)

@@ -1,15 +1,11 @@
-"""Files that only grow: what is behind the good lines is written over, never read.
+"""Files that only grow: what is behind the good lines is written over, never read."""
 
-And what is no file, which is not replaced by one.
-"""
-
-import os
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from stream.atomic_io import LineLog, read_extent, whole_lines, write_atomic
+from stream.files.line_log import LineLog, read_extent, whole_lines
 
 
 def test_a_log_knows_its_lines_bytes_and_digest(tmp_path: Path) -> None:
@@ -77,7 +73,7 @@ def test_a_full_disk_names_the_file_and_keeps_the_lines(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stream.atomic_io.os.fsync", full)
+    monkeypatch.setattr("stream.files.line_log.os.fsync", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*log'"):
         log.append([b"two"])
     monkeypatch.undo()
@@ -85,20 +81,3 @@ def test_a_full_disk_names_the_file_and_keeps_the_lines(
     assert read_extent(log.path, before) == [b"one"]
     log.append([b"three"])
     assert log.path.read_bytes() == b"one\nthree\n"
-
-
-def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
-    """As root, ``--csv /dev/stdout`` made a file of the device."""
-    pipe, link, target = (tmp_path / name for name in ("pipe", "link", "target"))
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_atomic(pipe, b"ab", b"c")
-    assert os.read(reader, 9) == b"abc"
-    os.close(reader)
-    assert pipe.is_fifo()
-    target.write_bytes(b"old")
-    link.symlink_to(target)
-    write_atomic(link, b"new")
-    assert link.is_symlink()
-    assert target.read_bytes() == b"new"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "target"]

@@ -1,7 +1,4 @@
-"""The file names in a run folder, and why nothing can be written to a folder, in one line.
-
-Shared by the program and by the analysis.
-"""
+"""Folders that are written to: why nothing can be, in one line, and the setting to change."""
 
 import errno
 import os
@@ -12,10 +9,6 @@ from typing import NamedTuple
 
 from stream.errors import UserError, require
 
-FILE_NAME = "results.json"
-ROWS_NAME = "rows.jsonl"
-SCHEMA = 2  # of results.json; raise it when readers must handle a change
-LOCK, LOG_NAME = "lock", "run.log"  # all files of a run killed before its first record
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -37,11 +30,6 @@ EXPORT = Place("export", "--out")
 OWN_TASKS = Place("folder of tasks", "--out")
 
 
-def run_folder_of(path: Path) -> Path:
-    """Return the run folder that a path names: itself, or that of the ``results.json`` it names."""
-    return path.parent if path.name == FILE_NAME and path.is_file() else path
-
-
 def check_writable(folder: Path, place: Place) -> None:
     """Check that a folder can be made and written to; nothing is made or written.
 
@@ -50,34 +38,6 @@ def check_writable(folder: Path, place: Place) -> None:
     """
     reason = _obstacle(folder)
     require(reason is None, _told(folder, place, str(reason)))
-
-
-def check_folder_of_runs(folder: Path, place: Place) -> None:
-    """Check that a folder in which runs get theirs can be written to, and is none of a run.
-
-    Below a run folder no runs are looked for.
-
-    Raises:
-        UserError: what is in the way, and the setting that chooses another folder.
-    """
-    check_writable(folder, place)
-    is_run = (folder / FILE_NAME).exists()
-    require(not is_run, f"{place.setting}={folder} is a run folder; choose another")
-
-
-def refuse_used_folder(folder: Path) -> None:
-    """Check that a run folder can be written to, and holds no more than a run killed at its start.
-
-    Raises:
-        UserError: names what is in the way.
-    """
-    check_writable(folder, RUN)
-    paths = folder.iterdir() if folder.is_dir() else ()
-    used = sorted(path.name for path in paths if path.name not in (LOCK, LOG_NAME))
-    require(
-        not used,
-        f"the run folder {folder} is not empty: it holds {', '.join(used[:5])}; choose another",
-    )
 
 
 @contextmanager

@@ -6,23 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from stream.atomic_io import write_atomic
 from stream.cli.overrides import CommandLine, check_command_line
 from stream.cli.sweeps import check_sweep_folder
 from stream.config.paths import conf_folder
 from stream.data.text_encoder import TextEncoder
 from stream.errors import UserError
+from stream.files.atomic import write_atomic
+from stream.files.writable import CACHE, RUN, FullDiskError, check_writable, folder_errors
 from stream.run.lock import exclusive_writer
 from stream.run.settings import compose_settings
 from stream.run.setup import build_run
-from stream.run_folder import (
-    CACHE,
-    RUN,
-    FullDiskError,
-    check_writable,
-    folder_errors,
-    run_folder_of,
-)
 
 TINY = ("task=[cola]", "backbone=tiny", "tracking=none", "device=cpu", "data.train=8")
 TINY += ("data.validation=4", "data.test=4")
@@ -169,10 +162,3 @@ def test_errors_of_other_places_pass(here: Path) -> None:
         Path("elsewhere/data.csv").read_text()
     with pytest.raises(ConnectionError), folder_errors(Path("run"), RUN):
         raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
-
-
-def test_a_run_is_named_by_its_folder_or_its_record(tmp_path: Path) -> None:
-    file = tmp_path / "results.json"
-    assert run_folder_of(file) == file  # there is none; whoever reads it says so
-    file.write_text("{}")
-    assert run_folder_of(file) == run_folder_of(tmp_path) == tmp_path

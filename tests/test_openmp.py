@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from stream.waiting import BLOCKTIME, CHOSEN_BY_USER, SPINS, wait_briefly
+from stream.openmp import BLOCKTIME, CHOSEN_BY_USER, SPINS, wait_briefly
 
 IMPORTED = (
     "import os, sys, stream; "

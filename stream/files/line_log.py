@@ -1,44 +1,12 @@
-"""Files that are written whole or not at all, and files that only grow, line by line."""
+"""Files that only grow, line by line: what a killed process left of a line does no harm."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-
-
-def write_atomic(path: Path, *pieces: bytes) -> None:
-    """Write a file through a temporary one; after a crash it is the old one or the new one.
-
-    What a killed process left of the temporary file is overwritten by the next one's. A link stays
-    one, and a device or a pipe, such as ``/dev/stdout``, is written to and not replaced.
-
-    Raises:
-        OSError: the disk is full or cannot be written; the old file is untouched.
-    """
-    if path.exists() and not path.is_file():
-        with _named(path), path.open("wb") as file:
-            file.writelines(pieces)
-        return
-    path = path.resolve() if path.is_symlink() else path
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with _named(path), temporary.open("wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write a JSON object, indented, as `write_atomic` does."""
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(values), indent=1), b"\n")
+from stream.files.atomic import naming_errors, sync_folder
 
 
 class Extent(NamedTuple):
@@ -80,7 +48,7 @@ class LineLog:
         """
         new = [line + b"\n" for line in lines]
         is_new = self._size == 0
-        with _named(self.path), self.path.open("wb" if is_new else "r+b") as file:
+        with naming_errors(self.path), self.path.open("wb" if is_new else "r+b") as file:
             if file.seek(0, os.SEEK_END) < self._size:
                 raise FileNotFoundError(f"lines of {self.path} have vanished")
             file.truncate(self._size)
@@ -89,7 +57,7 @@ class LineLog:
             file.flush()
             os.fsync(file.fileno())
         if is_new:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         self._note(new)
 
     def go_on(self, lines: Iterable[bytes]) -> None:
@@ -138,23 +106,3 @@ def whole_lines(path: Path) -> list[bytes]:
         return path.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError:
         return []
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Have errors inside the block name the file: Python does not where writing fails."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is not None and error.filename is None:
-            error.filename = str(path)
-        raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """Have the disk keep the names in a folder."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
