@@ -9,7 +9,7 @@ from omegaconf import MISSING
 
 from stream.config.cut import CutSpec, PartSpec
 from stream.config.setting import Settings, at_least, setting
-from stream.config.source import FilesSource, GeneratedText, HubSource
+from stream.config.source import FilesSource, GeneratedText, HubSource, SourceColumns
 from stream.errors import require
 from stream.formatting import count
 
@@ -87,6 +87,36 @@ class TaskSpec(Settings):
                 f"task {self.title!r}: a span task needs start, the column of the answers' first "
                 "characters; other tasks must not have it",
             )
+            self._check_values(columns)
+
+    def _check_values(self, columns: SourceColumns) -> None:
+        """Raise UserError if a source's ``values`` or ``exclude`` cannot be meant."""
+        both = [key for key in columns.values if key in columns.exclude]
+        require(
+            not both,
+            f"task {self.title!r}: values and exclude both name {', '.join(map(repr, both))}; "
+            "exclude leaves the rows out",
+        )
+        require(
+            self.target != "span" or not (columns.values or columns.exclude),
+            f"task {self.title!r}: values and exclude have no effect on the answers of a span task",
+        )
+        for key, name in columns.values.items():
+            require(
+                self._is_label(name),
+                f"task {self.title!r}: values: {key!r} is to be {name!r}, which is not one of the "
+                f"task's labels ({self.valid_labels})",
+            )
+
+    def _is_label(self, name: str) -> bool:
+        """Return whether a class or a score can be called so; of a part, also one of its set's."""
+        if self.labels is not None:
+            return name in self.labels or name in self.part.labels
+        low, high = self.score_range or (0.0, 0.0)
+        try:
+            return low <= float(name) <= high
+        except ValueError:
+            return False
 
     def _check_metrics(self) -> None:
         """Raise UserError unless the metrics fit the kind of label; nothing is imported."""
