@@ -36,6 +36,7 @@ IN_THE_WAY = [
     ("read-only", "x", "x: Permission denied"),
     ("read-only", "x/new", "x: Permission denied"),
     ("nothing", "x" * 300, "File name too long"),
+    ("nothing", "/proc/x/y", "/proc"),  # root may write there, and nobody can
 ]
 NAMES = ["plain", "with space", "o'brien run", 'a "b"', "[a]", "a,b", "k=v", "größe", "日本", "~x"]
 

@@ -44,7 +44,7 @@ from stream.run.lock import exclusive_writer, require_locks
 from stream.run.new_folder import gone_unless_begun
 from stream.run.preloaded import begin_importing, import_together
 from stream.run.settings import register_groups
-from stream.run_folder import FILE_NAME
+from stream.run_folder import FILE_NAME, FULL
 
 PLUGINS = ("hydra/sweeper", "hydra/launcher")
 
@@ -110,13 +110,22 @@ def _started(line: CommandLine) -> int:
 
 @contextmanager
 def of_plugins(line: CommandLine) -> Iterator[None]:
-    """Turn what Hydra's sweepers and launchers raise into one line; jobs note their own errors.
+    """Turn what Hydra and its plugins raise into one line; jobs note their own errors.
 
     Raises:
-        UserError: a sweeper or launcher cannot do what it was asked for.
+        UserError: a sweeper or launcher cannot do what it was asked for, or a folder not be made.
     """
     try:
         yield
+    except OSError as error:
+        if error.filename is None or error.errno in FULL:
+            raise
+        if isinstance(error, FileNotFoundError) and not Path(error.filename).parent.exists():
+            raise  # it was there when the sweep began
+        raise UserError(
+            f"{error.filename}: {error.strerror}; choose other folders (hydra.run.dir, "
+            "hydra.sweep.dir, hydra.sweep.subdir)"
+        ) from error
     except EXPECTED:
         raise
     except Exception as error:

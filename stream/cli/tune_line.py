@@ -25,6 +25,7 @@ from stream.config.setting import SEED
 from stream.config.typed import parse
 from stream.config.workers import SHORT_FORM, WorkersConfig
 from stream.errors import choose, require
+from stream.tuning.objective import check_objective
 from stream.tuning.options import TuneOptions
 from stream.tuning.search import Searched
 from stream.tuning.space import Interval, Space, Values, checked, default_space
@@ -109,6 +110,8 @@ def read_line(arguments: Sequence[str]) -> TuneLine:
     fixed = _first_tasks(fixed, names[0], options.tasks)
     found = [_searched(name, spaces[name], fixed) for name in names]
     _refuse_idle(options, arguments, [searched for searched, _ in found])
+    for _, config in found:
+        check_objective(options.objective, config)
     return TuneLine(
         options=options,
         learners=[searched for searched, _ in found],

@@ -72,7 +72,10 @@ def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
         (["verify", "runs", "--jsn"], "unrecognized arguments: --jsn (see task-stream"),
         (["--nope"], "COMMAND"),
         (["show"], "required"),
-        (["export", "run", "--task", "a", "--task", "b", "--out", "x"], "--task: given twice (a"),
+        (
+            ["export", "run", "--task", "a", "--task", "b", "--out", "x"],
+            "--task is given twice (a and b); give it once",
+        ),
         (["compare", "run", ""], "argument RUN: its value is empty"),
         (["figures", "run", "--out", ""], "argument --out: its value is empty"),
     ],

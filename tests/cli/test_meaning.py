@@ -72,7 +72,7 @@ REFUSED = [
     ("-m hydra.sweeper.search_space.seed.type=int", "give what is swept by itself"),
     ("~stream", "stream is needed: give stream=VALUE"),
     ("~training training.epochs=9", "~training: settings cannot be taken away"),
-    ("-cd a --config-dir=b", "-cd and --config-dir are given; give one of them, once"),
+    ("-cd a --config-dir=b", "--config-dir is given twice (a and b); give it once"),
     ("~learner", "learner is needed: give learner=VALUE"),
     ("+learner=ewc", "+learner=ewc: there is one choice of learner; give learner=ewc"),
     ("++task=[cola]", "there is one choice of task; give task=[cola]"),
