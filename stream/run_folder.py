@@ -48,6 +48,8 @@ def check_writable(folder: Path, place: Place) -> None:
     Raises:
         UserError: what is in the way, and the setting that chooses another folder.
     """
+    home = folder.parts[:1] == ("~",)  # no shell has read it
+    require(not home, f"{place.setting}={folder}: ~ is no home folder here; write it in full")
     reason = _obstacle(folder)
     require(reason is None, _told(folder, place, str(reason)))
 

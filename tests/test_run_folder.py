@@ -59,6 +59,11 @@ def put(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "access", lambda folder, mode: Path(folder).name != "x")
 
 
+def test_a_folder_called_as_the_home_folder_is_not_made(here: Path) -> None:
+    with pytest.raises(UserError, match=r"hydra.run.dir=~/x: ~ is no home folder here"):
+        check_writable(Path("~/x"), RUN)
+
+
 @pytest.mark.parametrize("absolute", [False, True])
 @pytest.mark.parametrize(("kind", "asked", "reason"), IN_THE_WAY)
 def test_what_is_in_the_way_is_named_before_anything_is_written(

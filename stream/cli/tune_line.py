@@ -19,7 +19,7 @@ from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.config.compose import override
 from stream.config.composition import Composition
-from stream.config.paths import conf_folder
+from stream.config.paths import conf_folder, from_home
 from stream.config.run import RunConfig
 from stream.config.setting import SEED
 from stream.config.typed import parse
@@ -77,7 +77,7 @@ class TuneLine:
     def folder(self) -> Path:
         """Where the search goes: the same for the same settings, whatever the number of trials."""
         if self.options.out is not None:
-            return Path(self.options.out).expanduser()
+            return from_home(self.options.out)
         searched = [[s.name, sorted(map(str, s.space.items()))] for s in self.learners]
         fixed = sorted(text for text in self.fixed if text != NO_FIGURES)
         text = json.dumps([fixed, searched, self.options.objective, self.seeds])

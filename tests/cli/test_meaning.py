@@ -278,7 +278,7 @@ def test_auto_says_what_it_does(
         ("mine:\n", "has no settings below 'mine'"),
         ("mine: [a]\n", "has no settings below 'mine'"),
         (f"mine:\n{TASK}  label: x\n", "unknown setting 'label'. Did you mean 'labels'?"),
-        (f"mine:\n{TASK}  version: x\n", "version: Value 'x'"),
+        (f"mine:\n{TASK}  version: x\n", "version: must be a whole number, got 'x'"),
         (f"mine:\n{TASK}  files: x\n", "mine.yaml: "),
         ("mine:\n  title: T\n", "task 'mine' needs kind: write it in its YAML"),
         ("mine: [", "a YAML file cannot be read: "),
@@ -306,7 +306,7 @@ def test_a_task_is_what_its_file_is_called(text: str, message: str, tmp_path: Pa
         (
             "experiment",
             "# @package _global_\ntraining: {epochs: many}\n",
-            "experiment/mine.yaml: training.epochs: Value 'many' of type 'str'",
+            "experiment/mine.yaml: training.epochs: must be a whole number",
         ),
         ("stream", "defaults: [cl5]\ntasks: [rte]\n", "builds on no other (defaults: cl5)"),
     ],

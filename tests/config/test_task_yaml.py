@@ -32,11 +32,11 @@ TEXTS = TEXTS.map("".join)
 @given(texts=st.lists(TEXTS, min_size=3, max_size=5, unique=True))
 def test_what_is_written_is_read_back(texts: list[str]) -> None:
     scalars = [text.replace("???", "??") for text in texts]
-    files = FilesSource(text=[texts[0]], label=scalars[1], folder=scalars[2])
+    files = FilesSource(text=[f"{texts[0]}."], label=f"{scalars[1]}.", folder=scalars[2])
     files.values = {text: text for text in texts}
     hub = HubSource(exclude=texts)
     spec = TaskSpec(
-        title=scalars[0], kind="single", labels=texts, metric="accuracy", files=files, hub=hub
+        title=f"{scalars[0]}.", kind="single", labels=texts, metric="accuracy", files=files, hub=hub
     )
     spec.source = scalars[2]
     assert read_task(write_task("mine", spec), "mine") == spec
