@@ -58,7 +58,7 @@ def parts_of(path: Path) -> Parts:
         )
         if splits:
             return Parts(whole, splits)
-    elif zipfile.is_zipfile(whole) and whole.suffix.lower() == ".zip":
+    elif whole.suffix.lower() == ".zip" and whole.is_file() and zipfile.is_zipfile(whole):
         with zipfile.ZipFile(whole) as archive:
             splits = _splits(filter(_is_data, archive.namelist()), path)
         if splits:
