@@ -131,12 +131,21 @@ def _options(texts: Sequence[str]) -> TuneOptions:
     """
     names = [field.name for field in fields(TuneOptions)]
     given: dict[str, Any] = {}
+    before: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.removeprefix(PREFIX).partition("=")
         choose("setting of tune", name, names)
         require(equals == "=" and value != "", f"{text} has no value; give {PREFIX}{name}=VALUE")
-        require(name not in given, f"{PREFIX}{name} is given twice; give it once")
-        given[name] = value if name == "out" else parse([text])[0].value()
+        earlier = before.setdefault(name, text)
+        told = f"{PREFIX}{name} is given twice ({earlier} and {text}); give it once"
+        require(name not in given, told)
+        if name == "out":
+            given[name] = value
+            continue
+        (parsed,) = parse([text])
+        one = not parsed.is_sweep_override()
+        require(one, f"{text}: a search has one {PREFIX}{name}; give it one value")
+        given[name] = parsed.value()
     return TuneOptions(**given)
 
 
