@@ -15,9 +15,9 @@ from stream.data.task import LoadedTask
 from stream.errors import UserError
 from tests.builders import made_task
 
-TRAIN = ("good", "bad", "unsure", "good", "Good", "3")
+TRAIN = ("good", "bad", "unsure", "good", "Good", "3", "class 18")
 REST = ("good", "bad", "held out only")
-LEFT_OUT = ["unsure", "held out only", "3", "Good"]
+LEFT_OUT = ["unsure", "held out only", "3", "Good", "class 18"]
 
 
 def read(
@@ -53,7 +53,7 @@ def test_an_entry_of_one_split_alone_is_none_to_speak_of(tmp_path: Path) -> None
         ({}, ["n/a"], ["'n/a' (exclude:)"]),
         ({"excellent": "good"}, [], ["'excellent' (values:)"]),
         ({"very*": "good"}, [], ["'very*' (values:)"]),
-        ({"goo": "good"}, [], ["'goo' (values:)"]),  # a spelling more of what is there
+        ({"goood": "good"}, [], ["'goood' (values:)"]),  # a spelling more of what is there
         ({}, ["4", "07", "30"], ["'4' (exclude:)", "'07' (exclude:)", "'30' (exclude:)"]),
     ],
 )
@@ -61,6 +61,13 @@ def test_an_entry_that_no_row_has_is_said(
     tmp_path: Path, values: dict, exclude: list[str], expected: list[str]
 ) -> None:
     assert said(read(tmp_path, values=values, exclude=[*LEFT_OUT, *exclude])) == expected
+
+
+def test_another_number_is_another_label(tmp_path: Path) -> None:
+    exclude = ["class 17", *LEFT_OUT[:-1]]
+    assert said(read(tmp_path, exclude=exclude, drop=["unknown_label"])) == [
+        "'class 17' (exclude:)"
+    ]
 
 
 @pytest.mark.parametrize(
