@@ -138,6 +138,8 @@ def load_runs(arguments: argparse.Namespace) -> tuple[list[RecordedRun], list[st
         UserError: there is no usable run.
     """
     runs, problems = collect(arguments.runs)
+    if not runs and len(problems) == 1:
+        raise UserError(problems[0])
     complain(arguments, problems)
     if not runs:
         raise UserError("no usable run")

@@ -12,6 +12,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 
 from stream.cli.completion import TYPED
+from stream.cli.once import refuse_twice
 from stream.config.compose import searched_too
 from stream.config.loader import CONFIG_NAME, SEARCHED
 from stream.config.typed import in_grammar, of_agent, parse, without_dashes
@@ -43,6 +44,7 @@ class CommandLine:
         parser = get_args_parser()
         parser.error = _refuse  # type: ignore[method-assign]
         _say_both_versions(parser)
+        refuse_twice(parser)
         options = [option for action in parser._actions for option in action.option_strings]
         options += [DRY_RUN, *SHORT]
         self.dry_run = DRY_RUN in arguments
@@ -51,7 +53,6 @@ class CommandLine:
         self._arguments = without_dashes(given, options)
         if "WANDB_SWEEP_ID" in os.environ:
             self._arguments = [of_agent(argument) for argument in self._arguments]
-        _refuse_flags_twice(parser, self._arguments)
         self.flags, unread = _intermixed(parser, self._arguments)
         if unread:
             known = [name for name in options if name.startswith("--")]
@@ -182,15 +183,6 @@ def _say_both_versions(parser: argparse.ArgumentParser) -> None:
 def _refuse(message: str) -> NoReturn:
     """Raise UserError with what argparse says."""
     raise UserError(f"cannot read the command line: {message}")
-
-
-def _refuse_flags_twice(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """Raise UserError for a flag whose value is given twice: argparse forgets the first one."""
-    names = [text.partition("=")[0] for text in arguments]
-    for action in parser._actions:
-        given = [name for name in names if name in action.option_strings]
-        once = len(given) < 2 or not isinstance(action, argparse._StoreAction)
-        require(once, f"{' and '.join(given)} are given; give one of them, once")
 
 
 def _intermixed(

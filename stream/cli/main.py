@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from stream.cli.boundary import error_boundary
 from stream.cli.leaving import leave_after
+from stream.cli.once import Once
 from stream.cli.terminal import outlive_readers
 from stream.errors import UserError, choose
 from stream.run.preloaded import begin_early
@@ -80,30 +81,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status.code
 
 
-class _Once(argparse._StoreAction):
-    """Takes the value of an option that is given once: argparse forgets all values but the last."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Take a value. Raises ArgumentError if there is one."""
-        before = getattr(namespace, self.dest, self.default)
-        if option_string is not None and before is not self.default:
-            raise argparse.ArgumentError(self, f"given twice ({before} and {values})")
-        super().__call__(parser, namespace, values, option_string)
-
-
 class _OneLineParser(argparse.ArgumentParser):
     """A parser that raises what is wrong, instead of printing its usage and ending the process."""
 
     def __init__(self, *arguments: Any, **named: Any):
         super().__init__(*arguments, **named)
         for name in (None, "store"):
-            self.register("action", name, _Once)
+            self.register("action", name, Once)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Return a value; a path of no letters, which ``"$UNSET"`` is, would be this folder."""

@@ -38,6 +38,7 @@ from stream.config.run import RunConfig
 from stream.distributed.launched import launched
 from stream.errors import UserError, is_out_of_memory, one_line
 from stream.files.run_folder import FILE_NAME
+from stream.files.writable import FULL
 from stream.formatting import count, data_label, from_here, stream_title
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
@@ -110,13 +111,22 @@ def _started(line: CommandLine) -> int:
 
 @contextmanager
 def of_plugins(line: CommandLine) -> Iterator[None]:
-    """Turn what Hydra's sweepers and launchers raise into one line; jobs note their own errors.
+    """Turn what Hydra and its plugins raise into one line; jobs note their own errors.
 
     Raises:
-        UserError: a sweeper or launcher cannot do what it was asked for.
+        UserError: a sweeper or launcher cannot do what it was asked for, or a folder not be made.
     """
     try:
         yield
+    except OSError as error:
+        if error.filename is None or error.errno in FULL:
+            raise
+        if isinstance(error, FileNotFoundError) and not Path(error.filename).parent.exists():
+            raise  # it was there when the sweep began
+        raise UserError(
+            f"{error.filename}: {error.strerror}; choose other folders (hydra.run.dir, "
+            "hydra.sweep.dir, hydra.sweep.subdir)"
+        ) from error
     except EXPECTED:
         raise
     except Exception as error:

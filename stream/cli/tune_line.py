@@ -19,12 +19,13 @@ from stream.cli.command_line import CommandLine
 from stream.cli.overrides import check_command_line
 from stream.config.compose import override
 from stream.config.composition import Composition
-from stream.config.paths import conf_folder
+from stream.config.paths import conf_folder, from_home
 from stream.config.run import RunConfig
 from stream.config.setting import SEED
 from stream.config.typed import parse
 from stream.config.workers import SHORT_FORM, WorkersConfig
 from stream.errors import choose, require
+from stream.tuning.objective import check_objective
 from stream.tuning.options import TuneOptions
 from stream.tuning.search import Searched
 from stream.tuning.space import Interval, Space, Values, checked, default_space
@@ -76,7 +77,7 @@ class TuneLine:
     def folder(self) -> Path:
         """Where the search goes: the same for the same settings, whatever the number of trials."""
         if self.options.out is not None:
-            return Path(self.options.out).expanduser()
+            return from_home(self.options.out)
         searched = [[s.name, sorted(map(str, s.space.items()))] for s in self.learners]
         fixed = sorted(text for text in self.fixed if text != NO_FIGURES)
         text = json.dumps([fixed, searched, self.options.objective, self.seeds])
@@ -109,6 +110,8 @@ def read_line(arguments: Sequence[str]) -> TuneLine:
     fixed = _first_tasks(fixed, names[0], options.tasks)
     found = [_searched(name, spaces[name], fixed) for name in names]
     _refuse_idle(options, arguments, [searched for searched, _ in found])
+    for _, config in found:
+        check_objective(options.objective, config)
     return TuneLine(
         options=options,
         learners=[searched for searched, _ in found],
@@ -128,12 +131,21 @@ def _options(texts: Sequence[str]) -> TuneOptions:
     """
     names = [field.name for field in fields(TuneOptions)]
     given: dict[str, Any] = {}
+    before: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.removeprefix(PREFIX).partition("=")
         choose("setting of tune", name, names)
         require(equals == "=" and value != "", f"{text} has no value; give {PREFIX}{name}=VALUE")
-        require(name not in given, f"{PREFIX}{name} is given twice; give it once")
-        given[name] = value if name == "out" else parse([text])[0].value()
+        earlier = before.setdefault(name, text)
+        told = f"{PREFIX}{name} is given twice ({earlier} and {text}); give it once"
+        require(name not in given, told)
+        if name == "out":
+            given[name] = value
+            continue
+        (parsed,) = parse([text])
+        one = not parsed.is_sweep_override()
+        require(one, f"{text}: a search has one {PREFIX}{name}; give it one value")
+        given[name] = parsed.value()
     return TuneOptions(**given)
 
 

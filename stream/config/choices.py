@@ -11,10 +11,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+import yaml
 from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
+from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
 from stream.config.backbone import BackboneConfig
 from stream.config.built_on import Whole, builds_on, put_together
@@ -22,13 +23,14 @@ from stream.config.compose import override, searched_too
 from stream.config.composition import Composition
 from stream.config.data import StreamConfig
 from stream.config.parts import parts_of
-from stream.config.paths import conf_folder
+from stream.config.paths import conf_folder, from_home
 from stream.config.plain import NotPlainError, part
 from stream.config.stream_files import refuse_bases, tasks_of
 from stream.config.task import TaskSpec
 from stream.config.task_node import task_schema
 from stream.config.typed import parse
-from stream.errors import UserError, choose, first_line, require
+from stream.config.wording import NAMES, in_plain_words, misplaced
+from stream.errors import UserError, choose, one_line, require
 
 Kind = TypeVar("Kind")
 SENTENCE_END = re.compile(r"(?<! al)\.\s+|(?<=\?)\s+")
@@ -161,8 +163,8 @@ def _files(group: str, extra: Path | None) -> list[Path]:
     """
     folders = [conf_folder()]
     if extra is not None:
-        require(extra.expanduser().is_dir(), f"--config-dir {extra}: no such folder")
-        folders.append(extra.expanduser())
+        require(from_home(extra).is_dir(), f"--config-dir {extra}: no such folder")
+        folders.append(from_home(extra))
     return [file for folder in folders for file in sorted((folder / group).glob("*.yaml"))]
 
 
@@ -187,13 +189,17 @@ def _choices(
             continue
         try:
             text = file.read_text(encoding="utf-8")
-            content = OmegaConf.to_container(OmegaConf.create(text or "{}"), resolve=False)
-            require(isinstance(content, dict), "it is a list")
+            content = yaml.load(text, Loader=get_yaml_loader())
+            require(isinstance(content, dict | None), f"must be {NAMES}, at its top too")
             note, commands = _note(text)
-            made = read(name, cast("Any", content))
-            found.usable[name] = Choice(name, file, note, made, commands)
-        except (UserError, OmegaConfBaseException, YAMLError, OSError, ValueError) as error:
-            found.broken[name] = f"{file}: {first_line(error)}"
+            found.usable[name] = Choice(name, file, note, read(name, content or {}), commands)
+        except OmegaConfBaseException as error:
+            where = f"{error.full_key}: " if error.full_key else ""
+            found.broken[name] = f"{file}: {where}{in_plain_words(error)}"
+        except (UserError, yaml.YAMLError, OSError, ValueError) as error:
+            found.broken[name] = f"{file}: {one_line(error)}"
+        except RecursionError:
+            found.broken[name] = f"{file}: a value in it contains itself"
     return found
 
 
@@ -233,6 +239,8 @@ def _task(extra: Path | None, name: str, content: dict[str, Any]) -> TaskSpec:
     try:
         return part(TaskSpec, below).made()
     except NotPlainError:
+        wrong = misplaced(task_schema(), DictConfig(below))
+        require(wrong is None, str(wrong))
         return cast("TaskSpec", OmegaConf.to_object(OmegaConf.merge(task_schema(), below)))
 
 
@@ -242,6 +250,8 @@ def _stream(extra: Path | None, name: str, content: dict[str, Any]) -> StreamCon
     said = content.get("stream", content)
     named = {**said, "tasks": tasks_of(name, said)} if isinstance(said, dict) else said
     form = OmegaConf.structured(StreamConfig)
+    wrong = misplaced(form, DictConfig(named)) if isinstance(named, dict) else None
+    require(wrong is None, str(wrong))
     stream = cast("StreamConfig", OmegaConf.to_object(OmegaConf.merge(form, named)))
     parts: dict[str, list[str]] = {}
     for of, cut in stream.cut.items():

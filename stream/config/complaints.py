@@ -19,6 +19,7 @@ from yaml import YAMLError
 
 from stream.config.members import not_a_member
 from stream.config.names import chosen_in, unknown_setting
+from stream.config.wording import in_plain_words
 from stream.errors import UserError, first_line, one_line, unknown
 
 LACKING_FOLDER = r"provider=hydra\.searchpath .*path=(.*) is not available"
@@ -129,7 +130,7 @@ def _setting_error(
     """Name the setting that is wrong, and its siblings if there is no such setting."""
     parent, key = getattr(cause, "parent_node", None), getattr(cause, "full_key", None)
     if not key or cause is None:
-        return UserError(one_line(error) if cause is None else first_line(cause))
+        return UserError(one_line(error) if cause is None else in_plain_words(cause))
     schema = OmegaConf.get_type(parent) if parent is not None else None
     path, _, last = str(key).rpartition(".")
     if schema is not None and is_dataclass(schema) and parent is not None:
@@ -139,7 +140,7 @@ def _setting_error(
             return unknown_setting(_as_given(key, overrides), siblings, chosen_in(root))
     if isinstance(cause, ConfigKeyError | ConfigAttributeError) and isinstance(parent, DictConfig):
         return _no_key(str(key), path, parent)
-    return UserError(f"{key}: {first_line(cause)}")
+    return UserError(f"{key}: {in_plain_words(cause)}")
 
 
 def _no_key(key: str, path: str, parent: DictConfig) -> UserError:

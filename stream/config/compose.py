@@ -17,6 +17,7 @@ from stream.config.composition import with_tasks
 from stream.config.interpolation import escaped, uninterpolated
 from stream.config.loader import SEARCHED
 from stream.config.members import unusable
+from stream.config.paths import from_home
 from stream.config.plain import NotPlainError, part
 from stream.config.run import RunConfig
 from stream.config.task import TaskSpec
@@ -142,6 +143,6 @@ def searched_too(folder: Path, others: Sequence[str] = ()) -> str:
     Raises:
         UserError: there is no such folder.
     """
-    path = folder.expanduser()
+    path = from_home(folder)
     require(path.is_dir(), f"--config-dir {folder}: no such folder")
     return override(SEARCHED, [*others, f"file://{path.resolve()}"])

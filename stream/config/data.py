@@ -1,15 +1,18 @@
 """Settings: which tasks a run learns, where their rows come from, and how many are used."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar
 
 from stream.config.cut import CutSpec
 from stream.config.setting import SEED, Settings, at_least, setting
+from stream.config.task import TaskSpec
 from stream.errors import choose, require
 from stream.formatting import CUSTOM
 
+ORDERS = ("given", "reversed", "by_size", "random")  # of every stream
 MOST_GENERATED = 10_000_000  # rows of one split, which are made in memory
 
 
@@ -43,6 +46,8 @@ class StreamConfig(Settings):
         if not self.tasks and self.orders:
             self.tasks = list(next(iter(self.orders.values())))
         for name, order in self.orders.items():
+            own = name not in ORDERS
+            require(own, f"stream {self.name!r}: order {name!r} is one of every stream; rename it")
             odd = sorted(set(order) ^ set(self.tasks)) or sorted(
                 task for task, times in Counter(order).items() if times > 1
             )
@@ -59,11 +64,22 @@ class StreamConfig(Settings):
             several = len(set(group)) > 1
             require(several, f"stream.shared_labels: a group has two tasks or more, got {group}")
 
-    def check_shared(self, tasks: Iterable[str]) -> None:
-        """Raise UserError for shared labels of what is neither in the stream nor in ``tasks``."""
+    def check_shared(self, tasks: Mapping[str, TaskSpec]) -> None:
+        """Check that the tasks of a run can share labels as the stream says.
+
+        Raises:
+            UserError: a task that is neither in the stream nor in ``tasks``, or two of these that
+                have nothing in common.
+        """
         known = dict.fromkeys([*tasks, *self.tasks])
         for name in (name for group in self.shared_labels for name in group):
             choose("task of stream.shared_labels", name, known)
+        for group in self.shared_labels:
+            for one, other in pairwise(name for name in group if name in tasks):
+                require(
+                    tasks[one].shares_labels(tasks[other]),
+                    f"stream.shared_labels: {one} and {other} have no label in common",
+                )
 
     def with_parts(self, parts: Mapping[str, Sequence[str]]) -> "StreamConfig":
         """Return the stream with the parts of sets in the places of the sets.

@@ -13,10 +13,10 @@ learner; and a coefficient of 0 is a value like others, so what it multiplies ma
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import NamedTuple
 
 from stream.config.data import FilesData
+from stream.config.paths import from_home
 from stream.config.run import RunConfig
 from stream.errors import require
 
@@ -65,8 +65,7 @@ def _from_hub(config: RunConfig) -> bool:
     backbone = config.backbone
     name = backbone.tokenizer
     elsewhere = name is None or (
-        importlib.util.find_spec(name.partition("/")[0]) is not None
-        or Path(name).expanduser().is_dir()
+        importlib.util.find_spec(name.partition("/")[0]) is not None or from_home(name).is_dir()
     )
     return backbone.origin == "hub" or not elsewhere
 

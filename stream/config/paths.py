@@ -14,12 +14,26 @@ def conf_folder() -> Path:
     return Path(__file__).parent.parent / "conf"
 
 
+def from_home(path: str | Path) -> Path:
+    """Return a path whose ``~`` is the home folder.
+
+    Raises:
+        UserError: there is no such home folder.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        told = f"{str(path)!r}: the home folder is not known (HOME is not set); write it in full"
+        named = f"{str(path)!r}: there is no home folder of that name"
+        raise UserError(told if str(path).split("/")[0] == "~" else named) from error
+
+
 def cache_folder(configured: str | None) -> Path:
     """Return the folder for what is fetched or computed once: ``cache=``, or the user's cache."""
     if configured is not None:
-        return Path(configured).expanduser()
+        return from_home(configured)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "task-stream"
+    return from_home(base) / "task-stream"
 
 
 def locate(config: BackboneConfig) -> str:
@@ -35,7 +49,7 @@ def locate(config: BackboneConfig) -> str:
             raise UserError(f"backbone {config.name!r}: the package {location!r} is not installed")
         return str(package / "model")
     if config.origin == "folder":
-        folder = Path(location).expanduser()
+        folder = from_home(location)
         require(
             (folder / "config.json").is_file(),
             f"backbone.location={location!r}: no config.json in {folder.resolve()}",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stream.config.setting import Range, Settings, setting
-from stream.config.task import TaskSpec
+from stream.config.task import METRICS_OF, TaskSpec, is_import_path
 from stream.errors import require
 
 FEATURE_KINDS = ("class_mean", "mahalanobis")  # read the pretrained encoder
@@ -45,8 +45,16 @@ class RouterConfig(Settings):
         """Check that the tasks of a stream can be told apart.
 
         Raises:
-            UserError: a task without classes, for a kind that reads their probabilities.
+            UserError: a task without classes, for a kind that reads their probabilities; questions
+                that a function of the user's own judges, which cannot tell whose answers are wrong.
         """
+        for name, spec in tasks.items():
+            own = is_import_path(spec.metric) and spec.target == "span"
+            require(
+                not own,
+                f"scenario=inferred: metric {spec.metric!r} of task {name!r} cannot judge answers "
+                f"of other tasks; use {' or '.join(METRICS_OF['span'])}",
+            )
         lost = [name for name, spec in tasks.items() if spec.target != "class"]
         require(
             self.reads_features or not lost,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from omegaconf import MISSING
 
 from stream.config.backbone import BackboneConfig
-from stream.config.data import FilesData, Limits, StreamConfig
+from stream.config.data import ORDERS, FilesData, Limits, StreamConfig
 from stream.config.display import AUTO, DISPLAYS
 from stream.config.parts import parts_of
 from stream.config.router import RouterConfig
@@ -33,7 +33,6 @@ from stream.formatting import CUSTOM
 LEAKS = ("drop", "warn", "error")
 MOST_EPOCHS = 1_000_000
 SCENARIOS = ("known", "inferred", "shared_head")
-ORDERS = ("given", "reversed", "by_size", "random")
 # Settings that change no score, so a run may be resumed with other values of them.
 SCORE_NEUTRAL = (
     "sweep",
@@ -248,10 +247,8 @@ class RunConfig(Settings):
         if self.scenario == "shared_head":
             require_shares_head(self.learner)
             check_classes(self.task, self.stream.shared_labels)
-        if isinstance(self.data, FilesData) and self.data.root is None:
-            lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
-            if lost:
-                raise NeededError(f"data.root is needed: give data.root=FOLDER, which has {lost}")
+        if isinstance(self.data, FilesData):
+            self._check_files()
         if self.select is not None:
             require(
                 self.probe.every is None,
@@ -259,6 +256,18 @@ class RunConfig(Settings):
             )
             candidates_of(self.select, self.learner)
         self.workers.check(self)
+
+    def _check_files(self) -> None:
+        """Raise UserError unless it is known where and how the rows of all tasks are in files."""
+        for name, spec in self.task.items():
+            require(
+                bool(spec.files.text or spec.original.text),
+                f"task {name!r} cannot be read with data=files: its YAML names no columns of text "
+                "in files.text",
+            )
+        lost = ", ".join(name for name, spec in self.task.items() if spec.needs_root)
+        if lost and self.data.root is None:
+            raise NeededError(f"data.root is needed: give data.root=FOLDER, which has {lost}")
 
     def _check_chosen(self) -> None:
         """Raise UserError for a YAML of a person's own that changes none of the program's."""

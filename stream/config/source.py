@@ -106,9 +106,10 @@ class SourceColumns(Settings):
         for reason in self.drop:
             choose("drop reason", reason, DROPPABLE)
         _check_texts("values", self.values)
+        require(bool(self.label), "label must be the name of a column, got ''")
         for columns in self.text_columns:
             require(
-                bool(columns) and all(isinstance(column, str) for column in columns),
+                bool(columns) and all(isinstance(column, str) and column for column in columns),
                 f"text must be names of columns, or lists of such names, got {self.text}",
             )
 
@@ -129,7 +130,7 @@ class FilesSource(SourceColumns):
     """The files of the task: ``data.root``/``folder``/pattern.
 
     Attributes:
-        folder: a folder below ``data.root``, or an absolute path.
+        folder: a folder below ``data.root``, or an absolute path; ``~`` is the home folder.
         splits: one pattern per split, or one for ``all``; empty means `PARQUET_SPLITS`. (The
             default is empty because Hydra merges a YAML's keys with those of the default.)
         dialect: how delimited text is written.

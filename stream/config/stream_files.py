@@ -6,6 +6,8 @@ from typing import Any
 from hydra.core.default_element import ConfigDefault, GroupDefault
 from omegaconf import OmegaConf, open_dict
 
+from stream.config.data import StreamConfig
+from stream.config.wording import misplaced
 from stream.errors import require
 
 GROUP = "stream"
@@ -38,8 +40,11 @@ def with_its_tasks(load: Callable[[str], Any], config_path: str) -> Any:
     if loaded.header.get("package") == WHOLE:
         content = content.get(GROUP)
     tasks = tasks_of(config_path, OmegaConf.to_container(content) if content else {})
+    wrong = misplaced(OmegaConf.structured(StreamConfig), content)
+    require(wrong is None, f"{config_path}.yaml: {wrong}")
     with open_dict(content):
         content.tasks = tasks
+        content.setdefault("name", config_path.rpartition("/")[2])
     defaults.append(GroupDefault(group=TASKS, value=tasks, package=f"{WHOLE}.task"))
     if not any(isinstance(d, ConfigDefault) and d.is_self() for d in defaults):
         defaults.append(ConfigDefault(path="_self_"))

@@ -1,15 +1,16 @@
 """Settings: the YAML of a task, with its texts, labels and metrics."""
 
+import math
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 from omegaconf import MISSING
 
 from stream.config.cut import CutSpec, PartSpec
+from stream.config.paths import from_home
 from stream.config.setting import Settings, at_least, setting
-from stream.config.source import FilesSource, GeneratedText, HubSource
+from stream.config.source import FilesSource, GeneratedText, HubSource, SourceColumns
 from stream.errors import require
 from stream.formatting import count
 
@@ -78,6 +79,7 @@ class TaskSpec(Settings):
     def __post_init__(self) -> None:
         """Check the values. Raises UserError if the specification contradicts itself."""
         super().__post_init__()
+        require(bool(self.title.strip()), "the title of a task is its name in tables, got none")
         self._check_labels()
         self._check_metrics()
         self._check_fields()
@@ -87,6 +89,36 @@ class TaskSpec(Settings):
                 f"task {self.title!r}: a span task needs start, the column of the answers' first "
                 "characters; other tasks must not have it",
             )
+            self._check_values(columns)
+
+    def _check_values(self, columns: SourceColumns) -> None:
+        """Raise UserError if a source's ``values`` or ``exclude`` cannot be meant."""
+        both = [key for key in columns.values if key in columns.exclude]
+        require(
+            not both,
+            f"task {self.title!r}: values and exclude both name {', '.join(map(repr, both))}; "
+            "exclude leaves the rows out",
+        )
+        require(
+            self.target != "span" or not (columns.values or columns.exclude),
+            f"task {self.title!r}: values and exclude have no effect on the answers of a span task",
+        )
+        for key, name in columns.values.items():
+            require(
+                self._is_label(name),
+                f"task {self.title!r}: values: {key!r} is to be {name!r}, which is not one of the "
+                f"task's labels ({self.valid_labels})",
+            )
+
+    def _is_label(self, name: str) -> bool:
+        """Return whether a class or a score can be called so; of a part, also one of its set's."""
+        if self.labels is not None:
+            return name in self.labels or name in self.part.labels
+        low, high = self.score_range or (0.0, 0.0)
+        try:
+            return low <= float(name) <= high
+        except ValueError:
+            return False
 
     def _check_metrics(self) -> None:
         """Raise UserError unless the metrics fit the kind of label; nothing is imported."""
@@ -150,8 +182,13 @@ class TaskSpec(Settings):
                 f"task {self.title!r}: needs at least two different labels, got {self.labels}",
             )
         if self.score_range is not None:
-            low, high = self.score_range
-            require(low < high, f"task {self.title!r}: score_range must rise, got {low}, {high}")
+            numbers = list(self.score_range)
+            rises = len(numbers) == 2 and -math.inf < numbers[0] < numbers[1] < math.inf
+            require(
+                rises,
+                f"task {self.title!r}: score_range must be the lowest and the highest score, got "
+                f"{numbers}",
+            )
 
     @property
     def all_metrics(self) -> list[str]:
@@ -174,7 +211,7 @@ class TaskSpec(Settings):
     def needs_root(self) -> bool:
         """Whether ``data.root`` decides where the files of the task are."""
         forms = [self.files, *([self.original] if self.original.text else [])]
-        return any(not Path(form.folder).is_absolute() for form in forms)
+        return any(not from_home(form.folder).is_absolute() for form in forms)
 
     @property
     def target(self) -> str:
@@ -182,6 +219,12 @@ class TaskSpec(Settings):
         if self.kind == "span":
             return "span"
         return "score" if self.labels is None else "class"
+
+    def shares_labels(self, other: "TaskSpec") -> bool:
+        """Return whether a label can mean the same in another task; answers of texts never do."""
+        if "span" in (self.target, other.target) or self.target != other.target:
+            return False
+        return self.target == "score" or not set(self.labels or ()).isdisjoint(other.labels or ())
 
     @property
     def valid_labels(self) -> str:

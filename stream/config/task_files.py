@@ -13,7 +13,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from stream.config.task import TaskSpec
 from stream.config.task_node import GROUP, TaskNode
-from stream.errors import UserError, first_line, require, unknown
+from stream.config.wording import in_plain_words, misplaced
+from stream.errors import UserError, require, unknown
 
 
 def check_task_files(defaults: Sequence[ResultDefault], repository: Any) -> None:
@@ -130,8 +131,11 @@ def check_task_settings(defaults: Sequence[ResultDefault], repository: Any) -> N
         settings = content._get_node(name)
         is_mapping = isinstance(settings, DictConfig) and len(settings) > 0
         require(is_mapping, f"{where} has no settings below {name!r}, such as {name}.title")
+        form = OmegaConf.structured(TaskSpec)
+        wrong = misplaced(form, settings)
+        require(wrong is None, f"{where}: {wrong}")
         try:
-            OmegaConf.merge(OmegaConf.structured(TaskSpec), settings)
+            OmegaConf.merge(form, settings)
         except OmegaConfBaseException as error:
             raise _wrong(where, error) from error
 
@@ -164,4 +168,4 @@ def _wrong(where: str, error: OmegaConfBaseException) -> UserError:
     valid = [str(name) for name in parent] if isinstance(parent, DictConfig) else []
     if valid and key and key.rpartition(".")[2] not in valid:
         return UserError(f"{where}: {unknown('setting', key, valid)}")
-    return UserError(f"{where}: {f'{key}: ' if key else ''}{first_line(error)}")
+    return UserError(f"{where}: {f'{key}: ' if key else ''}{in_plain_words(error)}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from stream.config.data import FilesData, GeneratedData, HubData
 from stream.config.parts import whole_of
+from stream.config.paths import from_home
 from stream.config.source import PARQUET_SPLITS, SPLITS, FilesSource
 from stream.config.task import TaskSpec
 from stream.data.prepare.cutting import part_of
@@ -111,12 +112,12 @@ def _located(data: FilesData, spec: TaskSpec) -> tuple[FilesSource, Path]:
     Raises:
         UserError: ``data.root`` is not there.
     """
-    root = Path(data.root or ".").expanduser()  # absolute folders need none
+    root = from_home(data.root or ".")  # absolute folders need none
     require(root.is_dir(), f"data.root={data.root!r} is not a folder (looked in {root.resolve()})")
     files = spec.files
-    if spec.original.text and not (root / files.folder).exists():
+    if spec.original.text and not (root / from_home(files.folder)).exists():
         files = spec.original
-    return files, root / files.folder
+    return files, root / from_home(files.folder)
 
 
 def files_read(data: Any, tasks: Mapping[str, TaskSpec]) -> list[Found] | None:

@@ -95,6 +95,8 @@ class Account:
         repeated: rows whose text occurs earlier in the split with the same label.
         contradicting: rows whose text occurs earlier in the split with another label.
         provenance: more facts, such as the commit on the hub.
+        idle_entries: of ``train``: entries of ``values`` and ``exclude`` that no row of any split
+            has, in words.
     """
 
     where: str
@@ -106,6 +108,7 @@ class Account:
     repeated: int = 0
     contradicting: int = 0
     provenance: dict[str, str] = field(default_factory=dict)
+    idle_entries: list[str] = field(default_factory=list)
 
     def drop(self, reason: str, lines: Sequence[int]) -> None:
         """Count the rows on ``lines`` as dropped for ``reason``."""

@@ -114,7 +114,7 @@ def seen_by(
 
 def task_score(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -> Score:
     """Return the task's own metric of its logits."""
-    return score(task.spec.metric, *seen_by(task, logits, targets))
+    return score(task.spec.metric, *seen_by(task, logits, targets), task.name)
 
 
 def correctness(task: Task, logits: np.ndarray, targets: np.ndarray | Answers) -> str | None:
@@ -160,7 +160,7 @@ def evaluated(
     seconds = time.perf_counter() - started
     correct = correctness(task, logits, targets)
     seen = seen_by(task, logits, targets)
-    more, constant = more_scores(task.spec, *seen), gives_one_answer(*seen)
+    more, constant = more_scores(task.spec, *seen, task.name), gives_one_answer(*seen)
     cell = Cell(
         value, digest(logits), "measured", seconds, undefined, correct, more, constant=constant
     )

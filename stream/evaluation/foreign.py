@@ -57,12 +57,12 @@ def score_with_foreign(
             judged[group.rows] = 0
         return Score(float(judged.mean()))
     if not foreign:
-        return score(metric, logits, targets)
+        return score(metric, logits, targets, task.name)
     room = 0 if task.is_regression else 1  # a class more, which no own logit reaches
     answers = np.pad(logits, ((0, 0), (0, room)), constant_values=-np.inf)
     for group in foreign:
         answers[group.rows] = _translated(task, group, answers.shape[1])
-    return score(metric, answers, targets)
+    return score(metric, answers, targets, task.name)
 
 
 def _translated(task: Task, group: Foreign, width: int) -> np.ndarray:

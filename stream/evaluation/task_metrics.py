@@ -16,7 +16,9 @@ import numpy as np
 
 from stream.config.task import METRICS, TaskSpec, is_import_path
 from stream.data.spans.answers import Answers
-from stream.errors import UserError, choose, first_line, require
+from stream.errors import UserError, choose, first_line, is_out_of_memory, one_line, require
+
+SHOWN_LETTERS = 60  # of what a function of one's own gives
 
 Metric = Callable[[np.ndarray, Any], float]
 """Logits and targets to a score; NaN where the formula divides zero by zero."""
@@ -29,7 +31,7 @@ class Score(NamedTuple):
     undefined: bool = False
 
 
-def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers) -> Score:
+def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers, task: str = "") -> Score:
     """Score the logits of one task.
 
     Args:
@@ -37,6 +39,7 @@ def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers) -> Sco
             targets, such as ``my_package.my_module:my_metric``.
         logits: float32 [N, K].
         targets: class indices [N], scores [N], or the answers of spans.
+        task: the task's name, for messages.
 
     Returns:
         The score. Constant predictions or targets make a correlation undefined: it is 0 then,
@@ -44,10 +47,11 @@ def score(metric: str, logits: np.ndarray, targets: np.ndarray | Answers) -> Sco
         any positive, and for a NaN of a function of one's own.
 
     Raises:
-        UserError: a function that is not there, or whose result is no number in [-1, 1].
+        UserError: a function that is not there, that raises something, or whose result is no
+            number in [-1, 1]; names the metric and the task.
     """
     if is_import_path(metric):
-        value = _number(metric, _imported(metric)(logits, targets))
+        value = _called(metric, logits, targets, task)
     else:
         choose("metric", metric, METRICS)
         value = _METRICS[metric](logits, targets)
@@ -67,9 +71,18 @@ def gives_one_answer(logits: np.ndarray, targets: np.ndarray | Answers) -> bool:
     return bool(np.ptp(answers) == 0)
 
 
-def more_scores(spec: TaskSpec, logits: np.ndarray, targets: Any) -> dict[str, float | None] | None:
-    """Return the scores by ``spec.more_metrics``; None where one is undefined, or there is none."""
-    found = {name: score(name, logits, targets) for name in spec.more_metrics}
+def more_scores(
+    spec: TaskSpec, logits: np.ndarray, targets: Any, task: str
+) -> dict[str, float | None] | None:
+    """Return the scores by ``spec.more_metrics``; None where one is undefined, or there is none.
+
+    Args:
+        spec: of the task.
+        logits: as in `score`.
+        targets: as in `score`.
+        task: its name, for messages.
+    """
+    found = {name: score(name, logits, targets, task) for name in spec.more_metrics}
     return {name: None if s.undefined else s.value for name, s in found.items()} or None
 
 
@@ -184,23 +197,33 @@ def _imported(path: str) -> Metric:
     module, _, name = path.partition(":")
     try:
         found = getattr(import_module(module), name)
-    except Exception as error:  # whatever the user's module raises while it is imported
+    except (Exception, SystemExit) as error:  # whatever the user's module does while it is imported
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise UserError(f"metric {path!r} cannot be imported: {reason}") from error
     require(callable(found), f"metric {path!r} is a {type(found).__name__}, no function")
     return found
 
 
-def _number(metric: str, value: object) -> float:
-    """Return the result of a function of the user's own as a float.
+def _called(metric: str, logits: np.ndarray, targets: np.ndarray | Answers, task: str) -> float:
+    """Return the result of a function of the user's own; it gets copies, which it may change.
 
     Raises:
-        UserError: it is no number in [-1, 1] and not NaN.
+        UserError: it raised something, or its result is no number in [-1, 1] and not NaN.
     """
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    number = float(value) if is_number else math.inf  # pyright: ignore[reportArgumentType]
+    function, where = _imported(metric), f"task {task!r}: metric {metric!r}"
+    own = targets if isinstance(targets, Answers) else targets.copy()
+    try:
+        value: Any = function(logits.copy(), own)
+    except (Exception, SystemExit) as error:
+        if is_out_of_memory(error):
+            raise
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise UserError(f"{where} raised {reason}") from error
+    kind, shown = type(value), " ".join(repr(value).split())
+    is_number = isinstance(value, int | float | np.integer | np.floating) and kind is not bool
     require(
-        math.isnan(number) or -1 <= number <= 1,
-        f"metric {metric!r} gave {value!r}; it must be a number from -1 to 1, or NaN",
+        is_number and bool(math.isnan(value) or -1 <= value <= 1),
+        f"{where} gave {shown[:SHOWN_LETTERS]}{'...' * (len(shown) > SHOWN_LETTERS)} "
+        f"({kind.__name__}); it must be a number from -1 to 1, or NaN where it is undefined",
     )
-    return number
+    return float(value)

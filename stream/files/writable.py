@@ -31,11 +31,13 @@ OWN_TASKS = Place("folder of tasks", "--out")
 
 
 def check_writable(folder: Path, place: Place) -> None:
-    """Check that a folder can be made and written to; nothing is made or written.
+    """Check that a folder can be made and written to; nothing that is made for it stays.
 
     Raises:
         UserError: what is in the way, and the setting that chooses another folder.
     """
+    home = folder.parts[:1] == ("~",)  # no shell has read it
+    require(not home, f"{place.setting}={folder}: ~ is no home folder here; write it in full")
     reason = _obstacle(folder)
     require(reason is None, _told(folder, place, str(reason)))
 
@@ -91,7 +93,7 @@ def _obstacle(folder: Path) -> str | None:
     absolute = Path.cwd() / folder
     for part in [absolute, *absolute.parents]:
         if part.is_dir():
-            return _read_only(part)
+            return _refusal(part)
         if part.is_symlink():
             return f"{part} is a link to nothing"
         if part.exists():
@@ -99,9 +101,22 @@ def _obstacle(folder: Path) -> str | None:
     return None
 
 
-def _read_only(folder: Path) -> str | None:
-    """Return why a folder that is there cannot be written to; None if it can."""
-    if os.access(folder, os.W_OK | os.X_OK):
-        return None
-    read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
-    return f"{folder}: {os.strerror(errno.EROFS if read_only else errno.EACCES)}"
+def _refusal(folder: Path) -> str | None:
+    """Return why a folder that is there cannot be written to; None if it can.
+
+    Permissions do not say all of it: nobody, not even root, makes a folder in /proc, and a server
+    of files has rules of its own.
+    """
+    if not os.access(folder, os.W_OK | os.X_OK):
+        read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+        return f"{folder}: {os.strerror(errno.EROFS if read_only else errno.EACCES)}"
+    trial = folder / f".trial-{os.getpid()}"
+    try:
+        trial.mkdir()
+        trial.rmdir()
+    except FileExistsError:  # of a process that was killed between the two
+        pass
+    except OSError as error:
+        if error.errno not in FULL:  # how much room there is, is seen where something is written
+            return f"{folder} takes no new folder: {error.strerror}"
+    return None

@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from stream.config.run import RunConfig
+from stream.config.task import is_import_path
 from stream.data.prepare.account_lines import account_lines
 from stream.data.prepare.shortages import shortages
 from stream.data.task import Task
@@ -157,9 +158,8 @@ class Display:
         for line in notes[MOST_NOTES:]:
             self._log.info(line)
         if len(notes) > MOST_NOTES:
-            self.say(
-                f"note: {count(len(notes) - MOST_NOTES, 'more task')} with few rows: {LOG_NAME}"
-            )
+            more = count(len(notes) - MOST_NOTES, "more task")
+            self.say(f"note: {more} whose rows lack something: {LOG_NAME}")
 
     # During the stream.
 
@@ -237,11 +237,7 @@ class Display:
             )
         if not self._status.in_notebook:  # there the scores are at hand as a table
             self.say(INDENT + _scores_of_row(record, index))
-        cells = record.score_matrix.cells[index][: index + 1]
-        undefined = [t for t, c in zip(titles, cells, strict=True) if c is not None and c.undefined]
-        if undefined:
-            why = "all predictions or all labels are equal"
-            self.say(f"{INDENT}undefined, so recorded as 0 ({why}): {', '.join(undefined)}")
+        self._say_undefined(index, record)
         if record.is_unlearned(index):
             # What learns all tasks together has no steps of the later ones.
             steps = count(times.steps[index] or record.timing.steps, "training step")
@@ -249,6 +245,18 @@ class Display:
                 f"warning: {titles[-1]}: all texts get one answer after {steps}. If these are "
                 "enough, training has failed: try a lower learner.lr, another seed, or select"
             )
+
+    def _say_undefined(self, index: int, record: RunRecord) -> None:
+        """Say which scores of a row have no value, and why."""
+        reasons: dict[str, list[str]] = {}
+        for place, cell in enumerate(record.score_matrix.cells[index][: index + 1]):
+            if cell is not None and cell.undefined:
+                metric = record.metric_names[place]
+                equal = "all predictions or all labels are equal"
+                why = f"{metric} gave NaN" if is_import_path(metric) else equal
+                reasons.setdefault(why, []).append(record.titles[place])
+        for why, titles in reasons.items():
+            self.say(f"{INDENT}undefined, so recorded as 0 ({why}): {', '.join(titles)}")
 
     def finish(self, record: RunRecord, folder: Path) -> None:
         """Print the closing table; what is left to do is shown as before."""

@@ -278,7 +278,7 @@ def login_exists(server: str) -> bool:
     if os.environ.get("WANDB_API_KEY"):
         return True
     host = urlsplit(server).hostname
-    path = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
+    path = Path(os.path.expanduser(os.environ.get("NETRC", "~/.netrc")))
     try:
         return host is not None and netrc.netrc(path).authenticators(host) is not None
     except (OSError, netrc.NetrcParseError):

@@ -1,5 +1,6 @@
 """The folders of a sweep's jobs: one per job, the same whatever the command line looks like."""
 
+import errno
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -205,6 +206,21 @@ def test_what_a_sweeper_or_launcher_cannot_do_is_one_line(error: Exception) -> N
         raise error
     with pytest.raises(type(error), match="no "), of_plugins(CommandLine([])):
         raise error
+
+
+def test_a_folder_that_hydra_cannot_make_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    made, line = tmp_path / "file/job", CommandLine(["-m"])
+    with (
+        pytest.raises(UserError, match="file/job: Not a directory; choose other"),
+        of_plugins(line),
+    ):
+        made.mkdir()
+    with pytest.raises(FileNotFoundError), of_plugins(line):  # a sweep that vanished
+        (tmp_path / "gone/job/file").touch()
+    full = OSError(errno.ENOSPC, "No space left", "x")
+    with pytest.raises(OSError, match="No space left"), of_plugins(line):
+        raise full
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,8 @@ LINES = [
     ("learner.size=0,2", "learner.size must be at least 1, got 0"),
     ("learner=adapter,adapter", "learner=adapter,adapter names a learner twice"),
     ("tune.objective=acc", "unknown tune.objective 'acc'"),
+    ("tune.seeds=1,2", "tune.seeds=1,2: a search has one tune.seeds; give it one value"),
+    ("tune.objective=bwt", "tune.objective=bwt has no value in these runs of k = 1: it has none"),
     ("tune.at_once=2", "tune.at_once=2 has no effect on a grid"),
     ("tune.tasks=3", "tune.tasks=3 are more than the 1 tasks of the stream"),
     ("workers.cout=2", "unknown setting of workers 'cout'. Did you mean 'count'?"),

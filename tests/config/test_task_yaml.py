@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream.config.source import FilesSource
+from stream.config.source import FilesSource, HubSource
 from stream.config.task import TaskSpec
 from stream.config.task_yaml import is_task_name, proposed_name, read_task, write_task
 
@@ -32,9 +32,12 @@ TEXTS = TEXTS.map("".join)
 @given(texts=st.lists(TEXTS, min_size=3, max_size=5, unique=True))
 def test_what_is_written_is_read_back(texts: list[str]) -> None:
     scalars = [text.replace("???", "??") for text in texts]
-    files = FilesSource(text=[texts[0]], label=scalars[1], folder=scalars[2], exclude=texts)
+    files = FilesSource(text=[f"{texts[0]}."], label=f"{scalars[1]}.", folder=scalars[2])
     files.values = {text: text for text in texts}
-    spec = TaskSpec(title=scalars[0], kind="single", labels=texts, metric="accuracy", files=files)
+    hub = HubSource(exclude=texts)
+    spec = TaskSpec(
+        title=f"{scalars[0]}.", kind="single", labels=texts, metric="accuracy", files=files, hub=hub
+    )
     spec.source = scalars[2]
     assert read_task(write_task("mine", spec), "mine") == spec
 

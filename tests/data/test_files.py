@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream.config.source import DialectSpec
+from stream.data.inspecting.inspection import Wanted, inspect_file
 from stream.data.sources import unpacking
 from stream.data.sources.class_folders import read_class_folders
 from stream.data.sources.files import read_files, read_table
@@ -316,3 +317,9 @@ def test_unreadable_file(tmp_path: Path) -> None:
     path.chmod(0)
     with pytest.raises(UserError, match="cannot be unpacked or read"):
         read_table(path, AS_FOUND)
+
+
+def test_a_pipe_is_no_file_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="pipe is a pipe or a device"):
+        inspect_file(tmp_path / "pipe", "mine", Wanted())

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 from sklearn import metrics
 
 from stream.data.task import Task
 from stream.errors import UserError
+from stream.evaluation import task_metrics
 from stream.evaluation.majority import majority_scores
 from stream.evaluation.task_metrics import gives_one_answer, score
 from stream.learners import LEARNERS
@@ -133,8 +135,33 @@ def undefined(logits: np.ndarray, targets: np.ndarray) -> float:
     return float("nan")
 
 
-def five(logits: np.ndarray, targets: np.ndarray) -> float:
-    return 5.0
+OWN_GIVES = {
+    "five": 5.0,
+    "infinity": float("inf"),
+    "true": True,
+    "text": "0.5",
+    "nothing": None,
+    "array": np.ones(300),
+    "tensor": torch.ones(300),
+}
+"""What a function of one's own gives by its name; a function that is called otherwise raises."""
+
+
+def __getattr__(name: str) -> Callable:
+    if not name.startswith("gives_"):
+        raise AttributeError(name)
+
+    def own(logits: np.ndarray, targets: np.ndarray) -> object:
+        if name == "gives_exit":
+            raise SystemExit(0)
+        return OWN_GIVES[name.removeprefix("gives_")]
+
+    return own
+
+
+def spoils(logits: np.ndarray, targets: np.ndarray) -> float:
+    logits[:], targets[:] = 0, 0
+    return 0.25
 
 
 def test_a_function_of_ones_own(binary: tuple[np.ndarray, np.ndarray]) -> None:
@@ -143,13 +170,41 @@ def test_a_function_of_ones_own(binary: tuple[np.ndarray, np.ndarray]) -> None:
     expected = (predicted == targets).mean() / 2
     assert score(f"{__name__}:half_of_accuracy", logits, targets).value == pytest.approx(expected)
     assert score(f"{__name__}:undefined", logits, targets) == (0.0, True)
-    with pytest.raises(UserError, match=r"gave 5.0; it must be a number from -1 to 1"):
-        score(f"{__name__}:five", logits, targets)
     for wrong in ("no_such_module:f", f"{__name__}:no_such_name"):
         with pytest.raises(UserError, match="cannot be imported"):
             score(wrong, logits, targets)
     with pytest.raises(UserError, match="is a module, no function"):
         score(f"{__name__}:np", logits, targets)
+
+
+@pytest.mark.parametrize("name", [*OWN_GIVES, "exit", "key_error"])
+def test_what_is_no_score_is_told_in_a_line_with_metric_and_task(name: str) -> None:
+    metric = f"{__name__}:gives_{name}"
+    with pytest.raises(UserError) as told:
+        score(metric, np.eye(2, dtype=np.float32), np.arange(2), "mine")
+    line = str(told.value)
+    assert line.startswith(f"task 'mine': metric '{metric}' ")
+    assert ("raised" in line) == (name not in OWN_GIVES)
+    assert "\n" not in line
+    assert len(line) < 300
+
+
+def test_a_function_of_ones_own_cannot_change_what_is_recorded() -> None:
+    logits, targets = np.eye(2, dtype=np.float32), np.arange(2)
+    assert score(f"{__name__}:spoils", logits, targets).value == 0.25
+    assert logits.sum() == 2
+    assert targets.sum() == 1
+
+
+def test_memory_that_ran_out_in_it_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    def own(logits: np.ndarray, targets: np.ndarray) -> float:
+        raise MemoryError
+
+    monkeypatch.setattr(f"{__name__}.half_of_accuracy", own)
+    task_metrics._imported.cache_clear()
+    with pytest.raises(MemoryError):
+        score(f"{__name__}:half_of_accuracy", np.eye(2, dtype=np.float32), np.arange(2))
+    task_metrics._imported.cache_clear()
 
 
 def test_several_metrics_of_a_task_stand_in_its_cells(

@@ -29,6 +29,7 @@ IN_THE_WAY = [
     ("read-only", "x", "x: Permission denied"),
     ("read-only", "x/new", "x: Permission denied"),
     ("nothing", "x" * 300, "File name too long"),
+    ("nothing", "/proc/x/y", "/proc"),  # root may write there, and nobody can
 ]
 NAMES = ["plain", "with space", "o'brien run", 'a "b"', "[a]", "a,b", "k=v", "größe", "日本", "~x"]
 
@@ -49,6 +50,11 @@ def put(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     elif kind == "read-only":
         path.mkdir()
         monkeypatch.setattr(os, "access", lambda folder, mode: Path(folder).name != "x")
+
+
+def test_a_folder_called_as_the_home_folder_is_not_made(here: Path) -> None:
+    with pytest.raises(UserError, match=r"hydra.run.dir=~/x: ~ is no home folder here"):
+        check_writable(Path("~/x"), RUN)
 
 
 @pytest.mark.parametrize("absolute", [False, True])

@@ -1,6 +1,7 @@
 """The decisions of routers, against closed forms, scikit-learn and torch."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NearestCentroid
 
 from stream.config.router import RouterConfig
+from stream.config.task import TaskSpec
+from stream.errors import UserError
 from stream.routing.base import decide
 from stream.routing.class_mean import ClassMean
 from stream.routing.confidence import Confidence
@@ -156,3 +159,11 @@ def test_confidence_is_the_largest_probability_or_the_energy() -> None:
         Confidence(RouterConfig(kind="confidence", confidence="energy")).cost(np.zeros((1, 3))),
         [-np.log(3)],
     )
+
+
+def test_a_function_of_ones_own_judges_no_answers_of_other_tasks() -> None:
+    values = {"title": "made", "kind": "span", "source": "made", "metric": "my_module:judge"}
+    spec = TaskSpec(**values)
+    with pytest.raises(UserError, match="'my_module:judge' of task 'mine' cannot judge answers"):
+        RouterConfig().check({"mine": spec})
+    RouterConfig().check({"mine": replace(spec, metric="exact_match")})

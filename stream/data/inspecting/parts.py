@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
+from stream.config.paths import from_home
 from stream.config.source import SPLITS
 from stream.data.prepare.splits import ALL
 from stream.data.sources.finding import FOLDER_DATA
@@ -57,7 +58,7 @@ def parts_of(path: Path) -> Parts:
         )
         if splits:
             return Parts(whole, splits)
-    elif zipfile.is_zipfile(whole) and whole.suffix.lower() == ".zip":
+    elif whole.suffix.lower() == ".zip" and whole.is_file() and zipfile.is_zipfile(whole):
         with zipfile.ZipFile(whole) as archive:
             splits = _splits(filter(_is_data, archive.namelist()), path)
         if splits:
@@ -74,7 +75,7 @@ def parts_of(path: Path) -> Parts:
 
 def split_path(path: Path) -> tuple[Path, str]:
     """Return the nearest folder above a path, and the rest of the path."""
-    whole = Path(os.path.abspath(path.expanduser()))  # links are not followed: names matter
+    whole = Path(os.path.abspath(from_home(path)))  # links are not followed: names matter
     folder = next(parent for parent in whole.parents if parent.is_dir())
     return folder, whole.relative_to(folder).as_posix()
 

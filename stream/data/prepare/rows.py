@@ -148,7 +148,7 @@ def _labels(
     values: list[Any] = encoded.dictionary.to_pylist()
     codes = np.asarray(encoded.indices, dtype=np.int64)
     if not columns.values and not any(
-        key in (spec.labels or ()) for v in values for key in _keys(v)
+        key in (spec.labels or ()) for v in values for key in spellings(v)
     ):
         values = _without_gaps(values)
     looked_up = [_look_up(spec, columns, value) for value in values] or [(0.0, NO_LABEL)]
@@ -161,14 +161,14 @@ def _labels(
 
 def _without_gaps(values: list[Any]) -> list[Any]:
     """Return integers that became floats because some values are missing, as pandas does it."""
-    present = [value for value in values if not _is_missing(value)]
+    present = [value for value in values if not is_missing(value)]
     are_whole = all(type(value) is float and value.is_integer() for value in present)
     if len(present) == len(values) or not are_whole:
         return values
-    return [None if _is_missing(value) else int(value) for value in values]
+    return [None if is_missing(value) else int(value) for value in values]
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Return whether a label is none: null, an empty text, or NaN."""
     return value is None or value == "" or value != value  # noqa: PLR0124 - NaN is not itself
 
@@ -192,9 +192,9 @@ def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float,
     Names must match exactly. An integer that ``values`` does not map is an index into the task's
     labels (not on the hub); True and 1.0 are not the integer 1. NaN is no value.
     """
-    if _is_missing(value):
+    if is_missing(value):
         return 0, NO_LABEL
-    keys = _keys(value)
+    keys = spellings(value)
     if any(key in columns.exclude for key in keys):
         return 0, EXCLUDED
     name = next((columns.values[key] for key in keys if key in columns.values), None)
@@ -212,7 +212,7 @@ def _look_up(spec: TaskSpec, columns: SourceColumns, value: Any) -> tuple[float,
     return value, KEEP
 
 
-def _keys(value: Any) -> list[str]:
+def spellings(value: Any) -> list[str]:
     """Return how a value may be written in a task's YAML, such as ``1.0`` or ``1``."""
     keys = [str(value)]
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What too few rows leave out: classes without a row, scores of few rows, undefined metrics."""
+"""What rows lack: entries of the YAML and classes without one, enough for a score or a metric."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ CONSTANT_IS_UNDEFINED = ("matthews_correlation", "spearman", "pearson")
 
 
 def shortages(task: Task, name: str) -> Iterator[str]:
-    """Yield what the rows of a split are too few for, in words; nothing where they suffice.
+    """Yield what the rows of a split lack, in words; nothing where they suffice.
 
     Args:
         task: the task.
@@ -30,6 +30,9 @@ def shortages(task: Task, name: str) -> Iterator[str]:
             named = ", ".join(map(repr, absent[:SHOWN])) + (", ..." if absent[SHOWN:] else "")
             yield f"{len(absent)} of {len(present)} classes have none of its {rows}: {named}"
     if name == "train":
+        idle = task.accounts[name].idle_entries if name in task.accounts else []
+        if idle:
+            yield f"the YAML names labels that no row of the source has: {', '.join(idle)}"
         return
     if len(split) < FEW:
         yield f"its score is measured on {rows}: one row is {100 / len(split):.0f} points"

@@ -12,6 +12,7 @@ import numpy as np
 
 from stream.config.source import SPLITS, SourceColumns
 from stream.config.task import TaskSpec
+from stream.data.prepare.idle_entries import idle_entries
 from stream.data.prepare.label_names import check_numbering
 from stream.data.prepare.rows import account_rows
 from stream.data.table import Account, SourceTable
@@ -39,7 +40,8 @@ def prepare_splits(
 
     Raises:
         UserError: the names are not valid splits, a table does not have the expected number of
-            rows or is not there, or a row breaks the rules of the task (see `account_rows`).
+            rows or is not there, or a row breaks the rules of the task (see `account_rows`), or an
+            entry of ``values`` or ``exclude`` is mistyped.
     """
     loaded = LoadedTask({}, {}, {})
     undivided = part_to_divide(name, tables)
@@ -60,6 +62,7 @@ def prepare_splits(
             loaded.rows[split] = rows.select(indices)
             loaded.lines[split] = lines[indices]
             loaded.accounts[split] = _account_of_split(account, split, indices)
+    loaded.accounts["train"].idle_entries = idle_entries(name, columns, tables)
     return loaded
 
 

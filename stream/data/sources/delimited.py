@@ -182,16 +182,20 @@ def _final_values(
         The table, and what was found, in words.
     """
     char, original = delimiter
-    words = [] if null_value is None else [f"{null_value!r} is no value"]
+    words, emptied = [], 0
     for at, name in enumerate(table.column_names):
         column = table.column(at)
         if char != original:
             column = pc.replace_substring(column, char, original)
         if null_value is not None:
-            column = pc.if_else(pc.equal(column, null_value), "", column)
+            is_null = pc.equal(column, null_value)
+            emptied += pc.sum(is_null).as_py() or 0
+            column = pc.if_else(is_null, "", column)
         elif not words and pc.any(pc.equal(column, "\\N")).as_py():
             words.append("\\N is text (set null_value if it stands for no value)")
         table = table.set_column(at, name, column)
+    if null_value is not None:
+        words.append(f"{null_value!r} is no value in {count(emptied, 'field')}")
     return table, words
 
 

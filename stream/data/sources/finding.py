@@ -60,10 +60,12 @@ def find_files(root: Path, pattern: str) -> Found:
     matches = [path for path in matches if path == exact or not path.name.startswith(".")]
     files, others = [path for path in matches if path.is_file()], 0
     if len(matches) == 1 and not files:
-        files, others = parts_below(matches[0], FOLDER_DATA)
+        (only,) = matches
+        require(only.is_dir(), f"files: {only} is a pipe or a device, neither a file nor a folder")
+        files, others = parts_below(only, FOLDER_DATA)
         if not files:
-            files, others = files_of_classes(matches[0])
-            return Found(tuple(files), classes=matches[0], others=others)
+            files, others = files_of_classes(only)
+            return Found(tuple(files), classes=only, others=others)
     if not files:
         there = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
         what = "only folders match" if matches else "nothing matches"

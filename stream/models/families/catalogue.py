@@ -4,6 +4,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from stream.config.paths import from_home
 from stream.errors import UserError, first_line, require
 from stream.models.families.family import Family, read_family
 
@@ -59,7 +60,7 @@ def find_family(model_type: object, *, where: str, described: str | None = None)
         UserError: no family has that model type, or a description of one cannot be read.
     """
     if described is not None:
-        family = read_family(Path(described).expanduser())
+        family = read_family(from_home(described))
         require(
             model_type in family.model_types,
             f"{where}: model_type={model_type!r}, but backbone.family={described} describes "
