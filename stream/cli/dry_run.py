@@ -10,10 +10,10 @@ from rich.console import Console
 from stream.cli.command_line import CommandLine
 from stream.cli.trials import Trials
 from stream.config.composition import Composition
-from stream.config.run import RunConfig
 from stream.config.typed import parse
 from stream.errors import require
 from stream.formatting import count, data_label, stream_title
+from stream.record.method_name import name_given
 from stream.report.status import Status, console_for
 
 if TYPE_CHECKING:
@@ -38,17 +38,19 @@ def dry_run(folder: Path, line: CommandLine) -> None:
     else:
         composition = Composition.of(folder, line.settings(), line.config_name)
         exact = line.value("hydra.run.dir") is not None
-        _show_run(composition.run_config(), composition.run_folder, console, exact=exact)
+        _show_run(composition, console, exact=exact)
 
 
-def _show_run(config: RunConfig, folder: Path, console: Console, *, exact: bool) -> None:
+def _show_run(composition: Composition, console: Console, *, exact: bool) -> None:
     """Show one run; its folder has a name of its own unless it is ``exact``."""
+    config, folder = composition.run_config(), composition.run_folder
     with _foreteller(console, config.display) as (foreteller, _):
         forecast = foreteller.of(config)
     from stream.report.forecast import run_table, task_table
 
+    name = name_given(config.learner.name, composition.hydra.overrides.task)
     console.print(
-        f"{config.learner.name} on {stream_title(config.stream_name)}, "
+        f"{name} on {stream_title(config.stream_name)}, "
         f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed}; "
         "a dry run: nothing is written",
         highlight=False,

@@ -40,6 +40,7 @@ from stream.errors import UserError, is_out_of_memory, one_line
 from stream.files.run_folder import FILE_NAME
 from stream.files.writable import FULL
 from stream.formatting import count, data_label, from_here, stream_title
+from stream.record.method_name import name_given
 from stream.record.run_record import RunRecord
 from stream.run.interrupt import Interrupted, StopAll, stop_requests
 from stream.run.lock import exclusive_writer, require_locks
@@ -193,7 +194,7 @@ def job(composed: DictConfig) -> float | None:
             config = resumed_config(folder, config, given)
         with exclusive_writer(folder), gone_unless_begun(SweepReport.made):
             if config.display != QUIET:
-                _say_first(folder, config, resume)
+                _say_first(folder, config, resume, hydra_config.overrides.task)
             average = _run(folder, config, resume)
         if config.display != QUIET:
             for text in next_steps(config, folder):
@@ -202,15 +203,21 @@ def job(composed: DictConfig) -> float | None:
     raise SystemExit(status.code)  # before Hydra can say it again
 
 
-def _say_first(folder: Path, config: RunConfig, resume: bool) -> None:  # noqa: FBT001
+def _say_first(
+    folder: Path,
+    config: RunConfig,
+    resume: bool,  # noqa: FBT001
+    overrides: Sequence[str],
+) -> None:
     """Say what is about to run, before the libraries that learn are imported.
 
     In the run's log the same is said when its data are there, with their numbers.
     """
     begins = "going on with " if resume else ""
     tasks = count(len(config.task), "task")
+    name = name_given(config.learner.name, overrides)
     print(
-        f"{begins}{config.learner.name} on {stream_title(config.stream_name)}: {tasks}, "
+        f"{begins}{name} on {stream_title(config.stream_name)}: {tasks}, "
         f"{data_label(config.data.source)}, {config.backbone.name}, seed {config.seed} "
         f"({from_here(folder)})",
         flush=True,

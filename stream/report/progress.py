@@ -228,7 +228,7 @@ class Display:
             f"average {percent(metrics['average_score'])}, {_of_seen_classes(record)}"
             f"forgetting {percent(metrics['forgetting'])}, "
             f"learned in {times.train_s[index]:.1f} s, "
-            f"scored in {times.evaluate_s[index]:.1f} s"
+            f"evaluated in {times.evaluate_s[index]:.1f} s"
         )
         if metrics.get("routing_accuracy") is not None:
             self.say(

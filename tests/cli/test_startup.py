@@ -129,15 +129,16 @@ def test_help_of_another_kind_is_left_to_hydra(tmp_path: Path) -> None:
     assert help_text(tmp_path, "not_there", []) is None
 
 
-@pytest.mark.parametrize(("resume", "begin"), [(False, "lora on a custom"), (True, "going on")])
+@pytest.mark.parametrize(
+    ("resume", "begin"), [(False, "lora (rank=2) on a custom"), (True, "going on")]
+)
 def test_the_first_line_says_what_runs_and_where(
     resume: bool, begin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config, _ = compose_settings(
-        ["task=[rte]", "learner=lora", "seed=3", "data=files", "data.root=x"]
-    )
-    run._say_first(tmp_path, config, resume)
+    given = ["task=[rte]", "learner=lora", "learner.rank=2", "seed=3", "data=files", "data.root=x"]
+    config, _ = compose_settings(given)
+    run._say_first(tmp_path, config, resume, given)
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith(begin)
-    told = "lora on a custom stream: 1 task, data from files, minilm, seed 3"
+    told = "lora (rank=2) on a custom stream: 1 task, data from files, minilm, seed 3"
     assert line.endswith(f"{told} ({tmp_path})")
