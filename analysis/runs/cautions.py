@@ -57,7 +57,7 @@ def _unlearned(methods: Sequence[Method]) -> Iterator[str]:
             for place in run.record.unlearned:
                 seeds.setdefault(run.record.titles[place], []).append(str(run.record.seed))
         if seeds:
-            found = [f"{visible(title, 60)} (seed {', '.join(of)})" for title, of in seeds.items()]
+            found = [f"{visible(title, 60)} ({_seeds(of)})" for title, of in seeds.items()]
             more = f", and {len(found) - MOST_TASKS} more" if len(found) > MOST_TASKS else ""
             told = ", ".join(found[:MOST_TASKS]) + more
             alike.setdefault(told, []).append(visible(method.label, 60))
@@ -99,3 +99,8 @@ def _difference(name: str, values: Sequence[str]) -> Iterator[str]:
     if len(found) > 1:
         shown = ", ".join(f"{visible(v, 60)} ({count(n, 'run')})" for v, n in found.items())
         yield f"runs differ in {visible(name, 60)}: {shown}"
+
+
+def _seeds(numbers: Sequence[str]) -> str:
+    """Return seeds in words: ``seed 1``, ``seeds 1, 3``."""
+    return f"seed{'s' * (len(numbers) > 1)} {', '.join(numbers)}"

@@ -221,7 +221,7 @@ def test_failed_trainings_are_named_with_their_seeds() -> None:
         run.timing.steps = 8
     notes = table_of(*runs).notes
     told = "finetune: training may have failed, all texts of a task got one answer: "
-    assert f"{told}CoLA (seed 1, 3), SST-2 (seed 3)" in notes
+    assert f"{told}CoLA (seeds 1, 3), SST-2 (seed 3)" in notes
     for run in runs:
         run.timing.steps = 0  # nothing was trained
     assert not any("may have failed" in note for note in table_of(*runs).notes)
