@@ -6,7 +6,7 @@ from statistics import mean
 from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, apart, points
 from benchmarks.evidence.methods import BY_NAME
 from benchmarks.evidence.plan import ELSEWHERE, LONG, MPNET, WITH_MPNET, Group
-from benchmarks.evidence.quantities import GIVEN, failed, scores
+from benchmarks.evidence.quantities import GIVEN, failed, where_neither_failed
 from benchmarks.evidence.records import Records
 from benchmarks.evidence.search_tables import settings
 from benchmarks.evidence.searches import chosen_for, kept_search
@@ -36,13 +36,7 @@ def where_training_worked(records: Records) -> str:
     """Return how adapters and whole models differ with MPNet where training of neither failed."""
     runs = [records.seeds(MPNET.name, method) for method in ONE_SETTING_OF_BOTH]
     lost = [failed(records, MPNET.name, method) for method in ONE_SETTING_OF_BOTH]
-    kept = [
-        scores(adapters)[task] - scores(runs[1][seed])[task]
-        for seed, adapters in runs[0].items()
-        if seed in runs[1]
-        for task in adapters.order
-        if not any(seed in found.get(task, ()) for found in lost)
-    ]
+    kept = where_neither_failed(runs, lost)
     if not kept:
         return ""
     return (

@@ -28,6 +28,10 @@ IN_ORDERS = (GIVEN, *(group.name for group in OTHER_ORDERS))
 ENCODERS = {"MiniLM": GIVEN, "MPNet": MPNET.name}
 """The groups in which tasks are known and in the given order, by what their encoder is called."""
 ByTask = dict[str, float]
+Runs = Mapping[int, RunRecord]
+"""Runs of one method, by seed."""
+Failed = Mapping[str, Sequence[int]]
+"""The seeds with which tasks failed, by task."""
 
 
 def scores(run: RunRecord) -> ByTask:
@@ -130,7 +134,7 @@ def adapter_runs(records: Records) -> list[RunRecord]:
     return [run for run in whole.values() if run.learner == "adapter"]
 
 
-def at_majority(runs: Mapping[int, RunRecord], learned: ByTask) -> dict[str, list[int]]:
+def at_majority(runs: Runs, learned: ByTask) -> dict[str, list[int]]:
     """Return the seeds with which tasks failed, by task: within a point of the majority answer.
 
     Args:
@@ -158,9 +162,29 @@ def failed(records: Records, group: str, method: str) -> dict[str, list[int]]:
 
 def failed_pairs(records: Records, group: str, method: str) -> tuple[int, int]:
     """Return (the number of pairs of task and seed that failed, that of all pairs)."""
-    runs = records.seeds(group, method).values()
-    number = sum(map(len, failed(records, group, method).values()))
-    return number, sum(len(run.order) for run in runs)
+    return counted(records.seeds(group, method), failed(records, group, method))
+
+
+def counted(runs: Runs, lost: Failed) -> tuple[int, int]:
+    """Return how many pairs of task and seed of some runs failed, and of how many."""
+    return sum(map(len, lost.values())), sum(len(run.order) for run in runs.values())
+
+
+def where_neither_failed(both: Sequence[Runs], lost: Sequence[Failed]) -> list[float]:
+    """Return how far one method's scores are above another's, by pair of task and seed.
+
+    Args:
+        both: the runs of the one and of the other; seeds count that both have.
+        lost: where either failed.
+    """
+    first, second = both
+    return [
+        score - scores(second[seed])[task]
+        for seed, run in first.items()
+        if seed in second
+        for task, score in scores(run).items()
+        if not any(seed in failed.get(task, ()) for failed in lost)
+    ]
 
 
 def mean_scores(runs: Sequence[RunRecord]) -> ByTask:

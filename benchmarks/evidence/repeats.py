@@ -105,16 +105,13 @@ def chosen_again(records: Records) -> str:
         for encoder, group in ENCODERS.items():
             for method in CHOSEN_PER_TASK:
                 learner = method.removesuffix(CHOSEN)
-                fixed = records.seeds(group, learner)
-                pairs = [
-                    (both_digests(fixed[seed])[task], both_digests(run)[task])
-                    for seed, run in records.seeds(group, method).items()
-                    if seed in fixed
-                    for task in run.order
-                    if _took(run, task, fixed[seed])
-                ]
-                same = sum(first == again for first, again in pairs)
-                yield encoder, f"`{learner}`", f"{same} of {len(pairs)}"
+                fixed, same = records.seeds(group, learner), []
+                for seed, run in records.seeds(group, method).items():
+                    if seed in fixed:
+                        before, after = both_digests(fixed[seed]), both_digests(run)
+                        taken = [task for task in run.order if _took(run, task, fixed[seed])]
+                        same += [before[task] == after[task] for task in taken]
+                yield encoder, f"`{learner}`", f"{sum(same)} of {len(same)}"
 
     return table("encoder,method,tasks with the same logits", lines())
 

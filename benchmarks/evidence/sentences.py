@@ -9,7 +9,14 @@ from statistics import mean
 
 import numpy as np
 
-from benchmarks.evidence.comparisons import ONE_SETTING, PER_TASK, Found, apart, compared
+from benchmarks.evidence.comparisons import (
+    ONE_SETTING,
+    PER_TASK,
+    Comparison,
+    Found,
+    apart,
+    compared,
+)
 from benchmarks.evidence.longer import with_longer
 from benchmarks.evidence.plan import INFERRED, MPNET
 from benchmarks.evidence.quantities import (
@@ -120,27 +127,26 @@ def _other_encoder(records: Records) -> str:
     effect = ONE_SETTING.effect(records, MPNET.name)
     if effect is None:
         return ""
-    number, of = failed_pairs(records, MPNET.name, "adapter")
-    number_whole, of_whole = failed_pairs(records, MPNET.name, "independent")
-    return (
+    failed, failed_whole = _failed(records, ONE_SETTING)
+    told = (
         f"With MPNet, a larger encoder, adapters end {apart(effect, 'a whole model per task')}: at "
-        f"the rate that was chosen, training failed in {number} of {of} (task, seed) pairs, "
-        f"that of whole models in {number_whole} of {of_whole}.{_other_encoder_per_task(records)}"
+        f"the rate that was chosen, training failed in {failed} (task, seed) pairs, that of whole "
+        f"models in {failed_whole}."
     )
-
-
-def _other_encoder_per_task(records: Records) -> str:
-    """Return what choosing for each task changes there; nothing where that was not run."""
-    effect = PER_TASK.effect(records, MPNET.name)
-    if effect is None:
-        return ""
-    number, of = failed_pairs(records, MPNET.name, PER_TASK.method)
-    number_whole, of_whole = failed_pairs(records, MPNET.name, PER_TASK.other)
+    chosen = PER_TASK.effect(records, MPNET.name)
+    if chosen is None:
+        return told
+    failed, failed_whole = _failed(records, PER_TASK)
     return (
-        f" With rate and start chosen for each task they end {apart(effect, 'whole models')}, "
-        f"and training failed in {number} of {of}, that of whole models in {number_whole} of "
-        f"{of_whole}."
+        f"{told} With rate and start chosen for each task they end {apart(chosen, 'whole models')}"
+        f", and training failed in {failed}, that of whole models in {failed_whole}."
     )
+
+
+def _failed(records: Records, comparison: Comparison) -> list[str]:
+    """Return how many pairs of two methods failed with MPNet, such as ``10 of 130``."""
+    pairs = (failed_pairs(records, MPNET.name, m) for m in (comparison.method, comparison.other))
+    return [f"{number} of {of}" for number, of in pairs]
 
 
 def _sizes(records: Records) -> str:

@@ -21,14 +21,14 @@ def check_objective(objective: str, config: RunConfig) -> None:
     Raises:
         UserError: the objective has no value in such runs, or the same one in all of them.
     """
-    tasks = len(config.task)
+    tasks, value = len(config.task), _value(objective, config, 0)
     require(
-        _value(objective, config, 0) is not None,
+        value is not None,
         f"tune.objective={objective} has no value in these runs of k = {tasks}: it has none with "
         f"{OF_RUNS[objective].undefined}; task-stream metrics explains all of them",
     )
     tags = config.learner.tags
-    same = _value(objective, config, 0) == _value(objective, config, 1)
+    same = value == _value(objective, config, 1)
     require(
         not (objective in METRICS and same and (tags.parameter_isolation or tags.keeps_logits)),
         f"tune.objective={objective} is the same whatever is tried: nothing that "
